@@ -2,10 +2,20 @@
  * Turns lines of JSON into messages. What arrives may come from any file, so everything that the
  * model relies on is checked here, once: kinds, lists, and columns of equal length.
  */
-import type { Key, Message, Meta, Tick } from "../schema/messages";
+import {
+  LINK_COUNTERS,
+  NODE_COUNTERS,
+  type Key,
+  type Message,
+  type Meta,
+  type Tick,
+} from "../schema/messages";
 
 /** Version of the schema that this console reads. */
-export const SCHEMA = 1;
+export const SCHEMA = 2;
+
+/** Oldest version that it reads. In it, what is not known is zero. */
+const OLDEST_SCHEMA = 1;
 
 /** The file, or the line, is not what it should be. The message says what to do. */
 export class BadMessage extends Error {}
@@ -44,16 +54,14 @@ function needColumns(table: unknown, where: string, names: readonly string[]): n
   return first;
 }
 
-const NODE_COUNTS = ["control", "data", "coded", "control_us", "data_us", "coded_us"];
-const LINK_COUNTS = ["heard", "channel", "collision", "innovative", "redundant"];
 /** Columns of the places of nodes. */
 export const PLACES = ["x_dm", "y_dm", "z_dm"] as const;
 
 function checkMeta(fields: Fields): Meta {
   need(
-    fields["schema"] === SCHEMA,
-    `its schema ${String(fields["schema"])} is not ${SCHEMA}: record the run again with this ` +
-      "version of ncmesh",
+    Number(fields["schema"]) >= OLDEST_SCHEMA && Number(fields["schema"]) <= SCHEMA,
+    `its schema ${String(fields["schema"])} is not ${OLDEST_SCHEMA} to ${SCHEMA}: record the run ` +
+      "again with this version of ncmesh, or open it with a newer one",
   );
   needLists(fields, ["nodes", "links", "transfers", "flows", "streams"]);
   const meta = fields as unknown as Meta;
@@ -76,8 +84,8 @@ function checkMeta(fields: Fields): Meta {
 
 function checkKey(fields: Fields): Key {
   need(typeof fields["time_s"] === "number", "`time_s` is no number");
-  needColumns(fields["nodes"], "nodes", ["up", ...NODE_COUNTS, "queue"]);
-  needColumns(fields["links"], "links", [...LINK_COUNTS, "delivery"]);
+  needColumns(fields["nodes"], "nodes", ["up", ...NODE_COUNTERS, "queue"]);
+  needColumns(fields["links"], "links", [...LINK_COUNTERS, "delivery"]);
   needLists(fields, ["transfers", "flows", "streams"]);
   if ("places" in fields) needColumns(fields["places"], "places", PLACES);
   return fields as unknown as Key;
@@ -87,8 +95,8 @@ function checkTick(fields: Fields): Tick {
   need(typeof fields["time_s"] === "number", "`time_s` is no number");
   const present = (table: Fields, names: string[]) => names.filter((name) => name in table);
   for (const [where, names] of [
-    ["nodes", [...NODE_COUNTS, "queue", "up"]],
-    ["links", LINK_COUNTS],
+    ["nodes", [...NODE_COUNTERS, "queue", "up"]],
+    ["links", LINK_COUNTERS],
     ["moves", PLACES],
   ] as const) {
     const table = fields[where];

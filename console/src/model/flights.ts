@@ -3,7 +3,7 @@
  * tick, frames are spread evenly, and one that several nodes heard flies to all of them at once.
  */
 import type { Meta } from "../schema/messages";
-import type { MeshState } from "./state";
+import { known, type MeshState } from "./state";
 import { Cursor, type Timeline } from "./timeline";
 
 /** A frame, or several, on a link. */
@@ -76,9 +76,9 @@ export class Flights {
       const look = this.colours[link];
       if (!look) return;
       const grown = (name: "innovative" | "redundant" | "channel" | "collision") =>
-        (b.links[name][link] ?? 0) - (a.links[name][link] ?? 0);
+        (known(b.links[name][link]) ?? 0) - (known(a.links[name][link]) ?? 0);
       const sent = (name: "data" | "coded") =>
-        (b.nodes[name][look.sender] ?? 0) - (a.nodes[name][look.sender] ?? 0);
+        (known(b.nodes[name][look.sender]) ?? 0) - (known(a.nodes[name][look.sender]) ?? 0);
       const heard = Math.max(0, grown("innovative") + grown("redundant"));
       const lost = Math.max(0, grown("channel") + grown("collision"));
       const coded = sent("coded");

@@ -1,4 +1,5 @@
 /** Numbers as people read them: three digits, and the unit that fits. */
+import type { Field } from "../schema/messages";
 
 const PREFIXES = ["", "k", "M", "G", "T", "P"];
 
@@ -43,6 +44,24 @@ export function percent(share: number): string {
 /** Returns a delay, such as `12.3 ms`. */
 export function delay(seconds: number): string {
   return seconds < 1 ? `${digits(seconds * 1000)} ms` : `${digits(seconds)} s`;
+}
+
+/** Returns a value in its unit. */
+export function inUnit(value: number, unit: Field["unit"]): string {
+  switch (unit) {
+    case "bytes":
+      return bytes(value);
+    case "bits":
+      return scaled(value, 1000, "bit");
+    case "seconds":
+      return delay(value);
+    case "ratio":
+      return percent(value);
+    case "packets":
+    case "frames":
+    case "":
+      return count(value);
+  }
 }
 
 /** Returns a time of the run, such as `1:02.5`. */

@@ -2,45 +2,37 @@
  * The state of a mesh at an instant: a key, to which ticks are added.
  *
  * Counters are numbers here. They are exact up to 2^53, which is 9 PB for bytes; what is larger is
- * shown in three digits anyway.
+ * shown in three digits anyway. What is not known is null, and NaN in the columns of tables.
+ *
+ * Flows, transfers and streams are read by the lists of their values, which the schema has: a value
+ * that is new there is here, too.
  */
-import type {
-  FlowTick,
-  Hop,
-  Key,
-  LinkTicks,
-  Meta,
-  Moves,
-  NodeTicks,
-  Rank,
-  Stage,
-  StreamTick,
-  Tick,
-  TransferTick,
+import {
+  FLOW_FIELDS,
+  LINK_COUNTERS,
+  NODE_COUNTERS,
+  STREAM_FIELDS,
+  TRANSFER_FIELDS,
+  type Field,
+  type FlowNow,
+  type Key,
+  type LinkTicks,
+  type Meta,
+  type Moves,
+  type NodeTicks,
+  type StreamNow,
+  type Tick,
+  type TransferNow,
 } from "../schema/messages";
 import { BadMessage, PLACES } from "./check";
 
+type Columns<Name extends string> = Record<Name, Float64Array>;
+
 /** Counters of nodes, one entry per node. Times are microseconds. */
-export interface NodeColumns {
-  up: Uint8Array;
-  control: Float64Array;
-  data: Float64Array;
-  coded: Float64Array;
-  control_us: Float64Array;
-  data_us: Float64Array;
-  coded_us: Float64Array;
-  queue: Float64Array;
-}
+export type NodeColumns = Columns<(typeof NODE_COUNTERS)[number] | "queue"> & { up: Uint8Array };
 
 /** Counters of links, one entry per directed link. */
-export interface LinkColumns {
-  heard: Float64Array;
-  channel: Float64Array;
-  collision: Float64Array;
-  innovative: Float64Array;
-  redundant: Float64Array;
-  delivery: Float64Array;
-}
+export type LinkColumns = Columns<(typeof LINK_COUNTERS)[number] | "delivery">;
 
 /** Where the nodes of a plan are, one entry per node. */
 export interface PlaceColumns {
@@ -49,65 +41,16 @@ export interface PlaceColumns {
   z_dm: Int32Array;
 }
 
-/** A transfer at a receiver. */
-export interface Receiver {
-  node: number;
-  stage: Stage;
-  bytes: number;
-  innovative: number;
-  redundant: number;
-  complete: Set<number>;
-  rank: Rank | null;
+/** Returns a table of which nothing is known. */
+function unknown<Name extends string>(names: readonly Name[], length: number): Columns<Name> {
+  const column = (name: Name) => [name, new Float64Array(length).fill(NaN)];
+  return Object.fromEntries(names.map(column)) as Columns<Name>;
 }
 
-/** A transfer. */
-export interface TransferNow {
-  stage: Stage;
-  packets: number;
-  forwarders: number[];
-  receivers: Receiver[];
+/** Returns an entry of a column; null if it is not known. */
+export function known(value: number | undefined): number | null {
+  return value === undefined || Number.isNaN(value) ? null : value;
 }
-
-/** A flow through a tunnel. */
-export interface FlowNow {
-  offered: number;
-  delivered: number;
-  bits: number;
-  delay_s: number | null;
-  queue: number;
-  scheme: string;
-  why: string;
-  coded_share: number | null;
-  rtt_s: number | null;
-  min_rtt_s: number | null;
-}
-
-/** A live stream at a receiver. */
-export interface StreamReceiver {
-  node: number;
-  packets: number[];
-  bits: number[];
-  problem: string;
-}
-
-/** A live stream. */
-export interface StreamNow {
-  taken: number[];
-  receivers: StreamReceiver[];
-  tree: Hop[];
-}
-
-/** Counters of a node that a tick adds to. */
-export const NODE_COUNTERS = [
-  "control",
-  "data",
-  "coded",
-  "control_us",
-  "data_us",
-  "coded_us",
-] as const;
-/** Counters of a link that a tick adds to. */
-export const LINK_COUNTERS = ["heard", "channel", "collision", "innovative", "redundant"] as const;
 
 /** State of the mesh at `time`. It changes in place; `clone` keeps it. */
 export class MeshState {
@@ -125,25 +68,11 @@ export class MeshState {
     this.meta = meta;
     const nodes = meta.nodes.length;
     const links = meta.links.length;
-    const column = (length: number) => new Float64Array(length);
     this.nodes = {
+      ...unknown([...NODE_COUNTERS, "queue"], nodes),
       up: new Uint8Array(nodes),
-      control: column(nodes),
-      data: column(nodes),
-      coded: column(nodes),
-      control_us: column(nodes),
-      data_us: column(nodes),
-      coded_us: column(nodes),
-      queue: column(nodes),
     };
-    this.links = {
-      heard: column(links),
-      channel: column(links),
-      collision: column(links),
-      innovative: column(links),
-      redundant: column(links),
-      delivery: column(links),
-    };
+    this.links = unknown([...LINK_COUNTERS, "delivery"], links);
   }
 
   /** Replaces the whole state by that of a key of this meta. */
@@ -152,11 +81,11 @@ export class MeshState {
     if (key.nodes.up.length !== meta.nodes.length) throw new BadMessage("a key lacks nodes");
     if (key.links.heard.length !== meta.links.length) throw new BadMessage("a key lacks links");
     this.time = key.time_s;
-    for (const name of NODE_COUNTERS) nodes[name].set(key.nodes[name].map(Number));
-    nodes.queue.set(key.nodes.queue);
+    for (const name of NODE_COUNTERS) nodes[name].set(key.nodes[name].map(numberOf));
+    nodes.queue.set(key.nodes.queue.map(numberOf));
     nodes.up.set(key.nodes.up.map(Number));
-    for (const name of LINK_COUNTERS) links[name].set(key.links[name].map(Number));
-    links.delivery.set(key.links.delivery);
+    for (const name of LINK_COUNTERS) links[name].set(key.links[name].map(numberOf));
+    links.delivery.set(key.links.delivery.map(numberOf));
     this.places = null;
     if (key.places) {
       const { x_dm, y_dm, z_dm } = key.places;
@@ -168,35 +97,9 @@ export class MeshState {
       };
     }
 
-    this.transfers = key.transfers.map((transfer) => ({
-      stage: transfer.stage,
-      packets: Number(transfer.packets),
-      forwarders: transfer.forwarders,
-      receivers: transfer.receivers.map((receiver) => ({
-        ...receiver,
-        bytes: Number(receiver.bytes),
-        innovative: Number(receiver.innovative),
-        redundant: Number(receiver.redundant),
-        complete: new Set(receiver.complete),
-      })),
-    }));
-    this.flows = key.flows.map((flow) => ({
-      ...flow,
-      offered: Number(flow.offered),
-      delivered: Number(flow.delivered),
-      bits: Number(flow.bits),
-      rtt_s: flow.rtt_s ?? null,
-      min_rtt_s: flow.min_rtt_s ?? null,
-    }));
-    this.streams = key.streams.map((stream) => ({
-      taken: stream.taken.map(Number),
-      receivers: stream.receivers.map((receiver) => ({
-        ...receiver,
-        packets: receiver.packets.map(Number),
-        bits: receiver.bits.map(Number),
-      })),
-      tree: stream.tree,
-    }));
+    this.transfers = key.transfers.map((state) => begin<TransferNow>(TRANSFER_FIELDS, state));
+    this.flows = key.flows.map((state) => begin<FlowNow>(FLOW_FIELDS, state));
+    this.streams = key.streams.map((state) => begin<StreamNow>(STREAM_FIELDS, state));
   }
 
   /** Adds the changes of a tick. */
@@ -204,9 +107,11 @@ export class MeshState {
     this.time = tick.time_s;
     if (tick.nodes) this.addNodes(tick.nodes);
     if (tick.links) this.addLinks(tick.links);
-    tick.transfers?.forEach((change) => addTransfer(at(this.transfers, change.transfer), change));
-    tick.flows?.forEach((change) => addFlow(at(this.flows, change.flow), change));
-    tick.streams?.forEach((change) => addStream(at(this.streams, change.stream), change));
+    const add = (fields: readonly Field[], entry: object, changes: object) =>
+      change(fields, entry as Values, changes as Values);
+    tick.transfers?.forEach((it) => add(TRANSFER_FIELDS, at(this.transfers, it.transfer), it));
+    tick.flows?.forEach((it) => add(FLOW_FIELDS, at(this.flows, it.flow), it));
+    tick.streams?.forEach((it) => add(STREAM_FIELDS, at(this.streams, it.stream), it));
     if (tick.moves) this.addMoves(tick.moves);
   }
 
@@ -215,7 +120,9 @@ export class MeshState {
     checkRows(ticks.row, nodes.up.length);
     for (const name of NODE_COUNTERS) addColumn(nodes[name], ticks.row, ticks[name]);
     // The queue is a level: a column that is absent says that the queues of these rows are empty.
-    ticks.row.forEach((row, i) => (nodes.queue[row] = ticks.queue?.[i] ?? 0));
+    ticks.row.forEach((row, i) => {
+      if (known(nodes.queue[row]) !== null) nodes.queue[row] = ticks.queue?.[i] ?? 0;
+    });
     if (ticks.up) ticks.row.forEach((row, i) => (nodes.up[row] = Number(ticks.up?.[i])));
   }
 
@@ -232,7 +139,7 @@ export class MeshState {
     for (const name of LINK_COUNTERS) addColumn(links[name], ticks.row, ticks[name]);
     const rows = ticks.delivery_row ?? [];
     checkRows(rows, links.heard.length);
-    rows.forEach((row, i) => (links.delivery[row] = ticks.delivery?.[i] ?? 0));
+    rows.forEach((row, i) => (links.delivery[row] = numberOf(ticks.delivery?.[i] ?? null)));
   }
 }
 
@@ -259,62 +166,78 @@ function addColumn(
   rows.forEach((row, i) => (column[row] = (column[row] ?? 0) + (growth[i] ?? 0)));
 }
 
+/** Returns an entry of a key's column as a number; NaN if it is not known. */
+function numberOf(value: string | number | null): number {
+  return value === null ? NaN : Number(value);
+}
+
+type Values = Record<string, unknown>;
+
 /** Adds lists entry by entry; the shorter one is as if filled with zeros. */
-function addLists(into: number[], growth: number[] | undefined): void {
-  growth?.forEach((value, i) => (into[i] = (into[i] ?? 0) + value));
+function addLists(into: number[], growth: number[]): void {
+  growth.forEach((value, i) => (into[i] = (into[i] ?? 0) + value));
 }
 
-function addTransfer(transfer: TransferNow, change: TransferTick): void {
-  transfer.stage = change.stage ?? transfer.stage;
-  transfer.packets += change.packets ?? 0;
-  transfer.forwarders = change.forwarders ?? transfer.forwarders;
-  for (const growth of change.receivers ?? []) {
-    let receiver = transfer.receivers.find(({ node }) => node === growth.node);
-    if (!receiver) {
-      receiver = {
-        node: growth.node,
-        stage: "waiting",
-        bytes: 0,
-        innovative: 0,
-        redundant: 0,
-        complete: new Set(),
-        rank: null,
-      };
-      transfer.receivers.push(receiver);
+/** Returns a state as a key has it. The rest of it, such as the id of its node, stays as it is. */
+function begin<Now>(fields: readonly Field[], state: object): Now {
+  const now = { ...state } as Values;
+  for (const { name, rule, of } of fields) {
+    const value = now[name] ?? null;
+    switch (rule) {
+      case "counter":
+        now[name] = value === null ? null : Number(value);
+        break;
+      case "counters":
+        now[name] = ((value ?? []) as string[]).map(Number);
+        break;
+      case "numbers":
+        now[name] = new Set((value ?? []) as number[]);
+        break;
+      case "members":
+        now[name] = ((value ?? []) as object[]).map((member) => begin(of ?? [], member));
+        break;
+      case "value":
+        now[name] = value;
     }
-    receiver.stage = growth.stage ?? receiver.stage;
-    receiver.bytes += growth.bytes ?? 0;
-    receiver.innovative += growth.innovative ?? 0;
-    receiver.redundant += growth.redundant ?? 0;
-    for (const generation of growth.complete ?? []) receiver.complete.add(generation);
-    receiver.rank = growth.rank ?? receiver.rank;
+  }
+  return now as Now;
+}
+
+/** Adds the changes of a tick to a state. What a tick leaves out is as it was. */
+function change(fields: readonly Field[], now: Values, changes: Values): void {
+  for (const { name, rule, of } of fields) {
+    if (!(name in changes)) continue;
+    const told = changes[name];
+    switch (rule) {
+      case "counter":
+        now[name] = ((now[name] as number | null) ?? 0) + (told as number);
+        break;
+      case "counters":
+        addLists(now[name] as number[], told as number[]);
+        break;
+      case "numbers":
+        (told as number[]).forEach((number) => (now[name] as Set<number>).add(number));
+        break;
+      case "members":
+        for (const member of told as Values[]) {
+          changeMember(of ?? [], now[name] as Values[], member);
+        }
+        break;
+      case "value":
+        now[name] = told;
+    }
   }
 }
 
-function addFlow(flow: FlowNow, change: FlowTick): void {
-  flow.offered += change.offered ?? 0;
-  flow.delivered += change.delivered ?? 0;
-  flow.bits += change.bits ?? 0;
-  flow.delay_s = change.delay_s ?? flow.delay_s;
-  flow.queue = change.queue ?? flow.queue;
-  flow.scheme = change.scheme ?? flow.scheme;
-  flow.why = change.why ?? flow.why;
-  flow.coded_share = change.coded_share ?? flow.coded_share;
-  flow.rtt_s = change.rtt_s ?? flow.rtt_s;
-  flow.min_rtt_s = change.min_rtt_s ?? flow.min_rtt_s;
-}
-
-function addStream(stream: StreamNow, change: StreamTick): void {
-  addLists(stream.taken, change.taken);
-  for (const growth of change.receivers ?? []) {
-    let receiver = stream.receivers.find(({ node }) => node === growth.node);
-    if (!receiver) {
-      receiver = { node: growth.node, packets: [], bits: [], problem: "" };
-      stream.receivers.push(receiver);
-    }
-    addLists(receiver.packets, growth.packets);
-    addLists(receiver.bits, growth.bits);
-    receiver.problem = growth.problem ?? receiver.problem;
+/** Adds the changes of a member. One that is not there joins: recordings of schema 1 tell that. */
+function changeMember(fields: readonly Field[], members: Values[], changes: Values): void {
+  const node = changes["node"];
+  let member = members.find((member) => member["node"] === node);
+  if (!member) {
+    const zero = fields.filter(({ rule }) => rule === "counter").map(({ name }) => [name, "0"]);
+    const words = { stage: "waiting", problem: "" };
+    member = begin<Values>(fields, { node, ...words, ...Object.fromEntries(zero) });
+    members.push(member);
   }
-  stream.tree = change.tree ?? stream.tree;
+  change(fields, member, changes);
 }

@@ -1,6 +1,6 @@
 /** What is drawn over time: sums over the mesh, and the counters of flows and receivers. */
 import { PLACES } from "./check";
-import type { MeshState, PlaceColumns } from "./state";
+import { known, type MeshState, type PlaceColumns } from "./state";
 
 /** Names of the sums over all nodes and links. */
 export const SUMS = [
@@ -17,10 +17,10 @@ export type Sum = (typeof SUMS)[number];
 
 /** A flow over time, one entry per sample. */
 export interface FlowTrack {
-  bits: number[];
+  bits: (number | null)[];
   /** One way in a simulation; the round trip where a daemon tells, which has one clock only. */
   delay: (number | null)[];
-  queue: number[];
+  queue: (number | null)[];
   coded: (number | null)[];
 }
 
@@ -91,7 +91,7 @@ export class Track {
     });
     if (state.places) this.widen(state.places);
     const hasTraffic =
-      state.flows.some(({ bits }) => bits > 0) ||
+      state.flows.some(({ bits }) => (bits ?? 0) > 0) ||
       state.transfers.some(({ receivers }) => receivers.some(({ bytes }) => bytes > 0)) ||
       state.streams.some(({ receivers }) => receivers.some(({ bits }) => total(bits) > 0));
     if (hasTraffic) this.traffic ??= last;
@@ -125,17 +125,16 @@ export function trackKey(place: number, node: number): string {
   return `${place}/${node}`;
 }
 
-/** Returns the sum of a column. */
+/** Returns the sum of what is known in a column. */
 export function total(column: ArrayLike<number>): number {
   let sum = 0;
-  for (let i = 0; i < column.length; i++) sum += column[i] as number;
+  for (let i = 0; i < column.length; i++) sum += known(column[i]) ?? 0;
   return sum;
 }
 
 function emptyFlow(length: number): FlowTrack {
   const nothing = (): null[] => Array.from({ length }, () => null);
-  const zeros = () => Array.from({ length }, () => 0);
-  return { bits: zeros(), delay: nothing(), queue: zeros(), coded: nothing() };
+  return { bits: nothing(), delay: nothing(), queue: nothing(), coded: nothing() };
 }
 
 function listOf(map: Map<string, number[]>, key: string, length: number): number[] {
@@ -149,14 +148,19 @@ function listOf(map: Map<string, number[]>, key: string, length: number): number
 
 /**
  * Returns how fast a counter grew at each time: its growth over the last `window` seconds, per
- * second. The first entry is null, since nothing is before it.
+ * second. The first entry is null, since nothing is before it; so are those that are not known.
  */
-export function rates(times: number[], counter: number[], window: number): (number | null)[] {
+export function rates(
+  times: number[],
+  counter: (number | null)[],
+  window: number,
+): (number | null)[] {
   let from = 0;
   return times.map((time, i) => {
     while (from + 1 < i && (times[from + 1] as number) <= time - window + 1e-9) from++;
     if (i === 0) return null;
     const seconds = time - (times[from] as number);
-    return seconds > 0 ? ((counter[i] ?? 0) - (counter[from] ?? 0)) / seconds : null;
+    const now = counter[i] ?? null;
+    return seconds > 0 && now !== null ? (now - (counter[from] ?? 0)) / seconds : null;
   });
 }

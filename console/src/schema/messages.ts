@@ -270,100 +270,105 @@ streams: Array<StreamState>,
 places?: Places, };
 
 /**
- * State of all nodes, a row for each node.
+ * State of all nodes, a row for each node. Null stands for what is not known: a daemon knows its
+ * own counters only.
  */
 export type NodeTable = {
 /**
- * Whether it runs, and is heard of.
- */
-up: Array<boolean>,
-/**
  * Frames sent that carry no payload: hellos, link state, announcements, acknowledgments.
  */
-control: Array<Count>,
+control: (Count | null)[],
 /**
  * Frames sent with payload as its source gave it.
  */
-data: Array<Count>,
+data: (Count | null)[],
 /**
  * Frames sent with payload that is a combination of packets.
  */
-coded: Array<Count>,
+coded: (Count | null)[],
 /**
  * Time on the air of the control frames, us.
  */
-control_us: Array<Count>,
+control_us: (Count | null)[],
 /**
  * Time on the air of the data frames, us.
  */
-data_us: Array<Count>,
+data_us: (Count | null)[],
 /**
  * Time on the air of the coded frames, us.
  */
-coded_us: Array<Count>,
+coded_us: (Count | null)[],
 /**
  * Packets that wait to be sent.
  */
-queue: Array<number>, };
+queue: (number | null)[],
+/**
+ * Whether it runs, and is heard of.
+ */
+up: boolean[],
+};
 
 /**
  * State of all links, a row for each link. Frames are those on the air, repetitions by the MAC
- * included. Where the channel tells of no losses, because it is a real one, both kinds are 0.
+ * included. Null stands for what is not known: real channels do not tell losses, and a daemon knows
+ * frames to itself only.
  */
 export type LinkTable = {
 /**
  * Frames that arrived.
  */
-heard: Array<Count>,
+heard: (Count | null)[],
 /**
  * Frames that the channel lost.
  */
-channel: Array<Count>,
+channel: (Count | null)[],
 /**
  * Frames lost to a collision: another frame, noise, or the receiver itself sending.
  */
-collision: Array<Count>,
+collision: (Count | null)[],
 /**
  * Frames that arrived with payload new to the receiver.
  */
-innovative: Array<Count>,
+innovative: (Count | null)[],
 /**
  * Frames that arrived with payload the receiver could do without.
  */
-redundant: Array<Count>,
+redundant: (Count | null)[],
 /**
- * Share of the long frames that arrives, as the receiver has measured it, 0 to 1. It is 0
- * while the nodes are no neighbours.
+ * Share of the long frames that arrives, as the receiver has measured it, 0 to 1. Null while the
+ * nodes are no neighbours.
  */
-delivery: Array<number>, };
+delivery: (number | null)[],
+};
 
 /**
  * State of a transfer.
  */
 export type TransferState = {
 /**
- * Its stage at the source.
+ * Its stage at the source. A receiver does not know it.
  */
-stage: Stage,
+stage?: Stage | null,
 /**
- * Data packets that the source has sent.
+ * Data packets that the source has sent. A receiver does not know it.
  */
-packets: Count,
+packets?: Count | null,
 /**
- * Ids of the nodes that forward.
+ * Ids of the nodes that forward. A receiver does not know them.
  */
-forwarders: Array<number>,
+forwarders?: number[] | null,
 /**
  * Its receivers.
  */
-receivers: Array<ReceiverState>, };
+receivers: ReceiverState[],
+};
 
 /**
  * State of a transfer at a receiver.
  */
 export type ReceiverState = {
 /**
- * Id of the receiver.
+ * Id of the node.
  */
 node: number,
 /**
@@ -375,21 +380,22 @@ stage: Stage,
  */
 bytes: Count,
 /**
- * Innovative packets that it has heard.
+ * Innovative packets that it has heard. The source does not know it.
  */
-innovative: Count,
+innovative?: Count | null,
 /**
- * Packets that it has heard and that were not innovative.
+ * Packets that it has heard and that were not innovative. The source does not know it.
  */
-redundant: Count,
+redundant?: Count | null,
 /**
  * Numbers of the generations that it has decoded, ascending.
  */
-complete: Array<number>,
+complete: number[],
 /**
- * Generation that is being received, and how much of it is there; null if that is not known.
+ * Generation that is being received, and how much of it is there.
  */
-rank: Rank | null, };
+rank?: Rank | null,
+};
 
 /**
  * How much of a generation is there.
@@ -409,52 +415,67 @@ rank: number,
 size: number, };
 
 /**
- * State of a flow.
+ * State of a flow. A daemon tells what it knows itself; a simulation knows both ends.
  */
 export type FlowState = {
 /**
- * Packets that the source's host has offered.
+ * Packets that wait: those that this node still has to send, in `mc2` its credits. A simulation
+ * tells those at the source.
  */
-offered: Count,
+queue?: number | null,
 /**
- * Packets that have arrived.
+ * Data frames of the flow that were heard here and addressed to this node or to several.
  */
-delivered: Count,
+heard?: Count | null,
+/**
+ * Data frames of the flow that were heard here and were innovative.
+ */
+innovative?: Count | null,
+/**
+ * Packets that have arrived at the flow's destination. Unknown at other nodes.
+ */
+delivered?: Count | null,
+/**
+ * Packets lost at this node.
+ */
+lost?: Count | null,
+/**
+ * Round trip from the source to the destination's hosts and back, smoothed, as their packets of TCP
+ * and ping tell. Unknown if none did in the last 10 s, and away from the source.
+ */
+rtt_s?: number | null,
+/**
+ * Shortest round trip of the last 10 s. Unknown where the smoothed one is.
+ */
+min_rtt_s?: number | null,
+/**
+ * Packets that the source's host has offered. Unknown to daemons.
+ */
+offered?: Count | null,
 /**
  * Bits of the packets that have arrived.
  */
-bits: Count,
+bits?: Count | null,
 /**
- * Mean time on the way of the packets that arrived last, s; null before the first, and where
- * nobody can measure it.
+ * Mean time on the way of the packets that arrived last. Unknown before the first, and to daemons,
+ * which have one clock each.
  */
-delay_s: number | null,
-/**
- * Packets that wait at the source.
- */
-queue: number,
+delay_s?: number | null,
 /**
  * Name of the scheme that carries it.
  */
 scheme: string,
 /**
- * Why packets of it are not coded now, in words; empty if they are, or nobody says.
+ * Why packets of it are not coded now, in words; empty if they are, or if the scheme does not say.
  */
 why: string,
 /**
- * Share of combinations among the frames with payload of the scheme that nodes have sent in
- * the last second, 0 to 1; null for schemes that combine nothing.
+ * Share of combinations among the frames with payload of the scheme: of all nodes in the last
+ * second in a simulation, of this node since its start in a daemon. Unknown for schemes that
+ * combine nothing.
  */
-coded_share: number | null,
-/**
- * Round trip from the source to the destination's hosts and back, smoothed, s. Absent where
- * nobody measures it, and once nobody has for 10 s.
- */
-rtt_s?: number,
-/**
- * Shortest round trip of the last 10 s, s. Absent where `rtt_s` is.
- */
-min_rtt_s?: number, };
+coded_share?: number | null,
+};
 
 /**
  * State of a live stream.
@@ -463,36 +484,38 @@ export type StreamState = {
 /**
  * Packets that its source has taken, by layer.
  */
-taken: Array<Count>,
+taken: Count[],
 /**
  * Its receivers.
  */
-receivers: Array<StreamReceiverState>,
+receivers: StreamReceiverState[],
 /**
  * Its tree: each node in it with its previous hop.
  */
-tree: Array<Hop>, };
+tree: Hop[],
+};
 
 /**
  * State of a stream at a receiver.
  */
 export type StreamReceiverState = {
 /**
- * Id of the receiver.
+ * Id of the node.
  */
 node: number,
 /**
  * Packets received, by layer.
  */
-packets: Array<Count>,
+packets: Count[],
 /**
  * Bits received, by layer.
  */
-bits: Array<Count>,
+bits: Count[],
 /**
  * Why it gets too little, in words; empty if it does not.
  */
-problem: string, };
+problem: string,
+};
 
 /**
  * A hop of a tree.
@@ -558,231 +581,256 @@ streams?: Array<StreamTick>,
 moves?: Moves, };
 
 /**
- * Nodes that changed, a row for each. A column that is absent has zeros only.
+ * Nodes that changed, a row for each. A column of growth that is absent has zeros only.
  */
 export type NodeTicks = {
 /**
- * Places in the list of nodes, ascending.
+ * Places of the rows in the list, ascending.
  */
-row: Array<number>,
+row: number[],
 /**
- * Control frames sent.
+ * Frames sent that carry no payload: hellos, link state, announcements, acknowledgments.
  */
-control?: Array<number>,
+control?: number[],
 /**
- * Data frames sent.
+ * Frames sent with payload as its source gave it.
  */
-data?: Array<number>,
+data?: number[],
 /**
- * Coded frames sent.
+ * Frames sent with payload that is a combination of packets.
  */
-coded?: Array<number>,
+coded?: number[],
 /**
  * Time on the air of the control frames, us.
  */
-control_us?: Array<number>,
+control_us?: number[],
 /**
  * Time on the air of the data frames, us.
  */
-data_us?: Array<number>,
+data_us?: number[],
 /**
  * Time on the air of the coded frames, us.
  */
-coded_us?: Array<number>,
+coded_us?: number[],
 /**
- * Packets that wait to be sent now: the value, not its change.
+ * Packets that wait to be sent now: the value, not its change. It is 0 where it is not known. An
+ * absent column has zeros only.
  */
-queue?: Array<number>,
+queue?: number[],
 /**
  * Whether the nodes run now, if that changed for any of them.
  */
-up?: Array<boolean>, };
+up?: boolean[],
+};
 
 /**
- * Links that changed, a row for each. A column that is absent has zeros only.
+ * Links that changed, a row for each. A column of growth that is absent has zeros only.
  */
 export type LinkTicks = {
 /**
- * Places in the list of links, ascending.
+ * Places of the rows in the list, ascending.
  */
-row: Array<number>,
+row: number[],
 /**
  * Frames that arrived.
  */
-heard?: Array<number>,
+heard?: number[],
 /**
  * Frames that the channel lost.
  */
-channel?: Array<number>,
+channel?: number[],
 /**
- * Frames lost to a collision.
+ * Frames lost to a collision: another frame, noise, or the receiver itself sending.
  */
-collision?: Array<number>,
+collision?: number[],
 /**
  * Frames that arrived with payload new to the receiver.
  */
-innovative?: Array<number>,
+innovative?: number[],
 /**
  * Frames that arrived with payload the receiver could do without.
  */
-redundant?: Array<number>,
+redundant?: number[],
 /**
  * Places in the list of links whose measured delivery changed, ascending.
  */
-delivery_row?: Array<number>,
+delivery_row?: number[],
 /**
- * New measured delivery of those links, 0 to 1.
+ * New measured delivery of those links, 0 to 1; null if it is not known any more.
  */
-delivery?: Array<number>, };
+delivery?: (number | null)[],
+};
 
 /**
- * Changes of a transfer.
+ * What a tick tells of a `TransferState`.
  */
 export type TransferTick = {
 /**
- * Place of the transfer in the list of transfers.
+ * Which one: its place in the list, or the id of its node.
  */
 transfer: number,
 /**
- * New stage at the source.
+ * Its stage at the source. A receiver does not know it.
  */
-stage?: Stage,
+stage?: Stage | null,
 /**
- * Data packets that the source sent.
+ * Data packets that the source has sent. A receiver does not know it.
  */
 packets?: number,
 /**
- * Ids of the nodes that forward now: the whole list.
+ * Ids of the nodes that forward. A receiver does not know them.
  */
-forwarders?: Array<number>,
+forwarders?: number[] | null,
 /**
- * Receivers that changed, or joined.
+ * Its receivers.
  */
-receivers?: Array<ReceiverTick>, };
+receivers?: ReceiverTick[],
+};
 
 /**
- * Changes of a transfer at a receiver.
+ * What a tick tells of a `ReceiverState`.
  */
 export type ReceiverTick = {
 /**
- * Id of the receiver.
+ * Which one: its place in the list, or the id of its node.
  */
 node: number,
 /**
- * New stage.
+ * Stage of the transfer there.
  */
 stage?: Stage,
 /**
- * Bytes of the file that it got.
+ * Bytes of the file that it has.
  */
 bytes?: number,
 /**
- * Innovative packets that it heard.
+ * Innovative packets that it has heard. The source does not know it.
  */
 innovative?: number,
 /**
- * Packets that it heard and that were not innovative.
+ * Packets that it has heard and that were not innovative. The source does not know it.
  */
 redundant?: number,
 /**
- * Numbers of the generations that it decoded.
+ * Numbers of the generations that it has decoded, ascending.
  */
-complete?: Array<number>,
+complete?: number[],
 /**
- * Generation that is being received now, and how much of it is there.
+ * Generation that is being received, and how much of it is there.
  */
-rank?: Rank, };
+rank?: Rank | null,
+};
 
 /**
- * Changes of a flow.
+ * What a tick tells of a `FlowState`.
  */
 export type FlowTick = {
 /**
- * Place of the flow in the list of flows.
+ * Which one: its place in the list, or the id of its node.
  */
 flow: number,
 /**
- * Packets that the source's host offered.
+ * Packets that wait: those that this node still has to send, in `mc2` its credits. A simulation
+ * tells those at the source.
  */
-offered?: number,
+queue?: number | null,
 /**
- * Packets that arrived.
+ * Data frames of the flow that were heard here and addressed to this node or to several.
+ */
+heard?: number,
+/**
+ * Data frames of the flow that were heard here and were innovative.
+ */
+innovative?: number,
+/**
+ * Packets that have arrived at the flow's destination. Unknown at other nodes.
  */
 delivered?: number,
 /**
- * Bits of the packets that arrived.
+ * Packets lost at this node.
+ */
+lost?: number,
+/**
+ * Round trip from the source to the destination's hosts and back, smoothed, as their packets of TCP
+ * and ping tell. Unknown if none did in the last 10 s, and away from the source.
+ */
+rtt_s?: number | null,
+/**
+ * Shortest round trip of the last 10 s. Unknown where the smoothed one is.
+ */
+min_rtt_s?: number | null,
+/**
+ * Packets that the source's host has offered. Unknown to daemons.
+ */
+offered?: number,
+/**
+ * Bits of the packets that have arrived.
  */
 bits?: number,
 /**
- * Mean time on the way of the packets that arrived, s.
+ * Mean time on the way of the packets that arrived last. Unknown before the first, and to daemons,
+ * which have one clock each.
  */
-delay_s?: number,
+delay_s?: number | null,
 /**
- * Packets that wait at the source now.
- */
-queue?: number,
-/**
- * New scheme.
+ * Name of the scheme that carries it.
  */
 scheme?: string,
 /**
- * Why packets are not coded now; empty if they are.
+ * Why packets of it are not coded now, in words; empty if they are, or if the scheme does not say.
  */
 why?: string,
 /**
- * New share of combinations, 0 to 1.
+ * Share of combinations among the frames with payload of the scheme: of all nodes in the last
+ * second in a simulation, of this node since its start in a daemon. Unknown for schemes that
+ * combine nothing.
  */
-coded_share?: number,
-/**
- * New smoothed round trip, s.
- */
-rtt_s?: number,
-/**
- * New shortest round trip, s.
- */
-min_rtt_s?: number, };
+coded_share?: number | null,
+};
 
 /**
- * Changes of a stream.
+ * What a tick tells of a `StreamState`.
  */
 export type StreamTick = {
 /**
- * Place of the stream in the list of streams.
+ * Which one: its place in the list, or the id of its node.
  */
 stream: number,
 /**
- * Packets that its source took, by layer.
+ * Packets that its source has taken, by layer.
  */
-taken?: Array<number>,
+taken?: number[],
 /**
- * Receivers that changed, or joined.
+ * Its receivers.
  */
-receivers?: Array<StreamReceiverTick>,
+receivers?: StreamReceiverTick[],
 /**
- * Its tree now: the whole of it.
+ * Its tree: each node in it with its previous hop.
  */
-tree?: Array<Hop>, };
+tree?: Hop[],
+};
 
 /**
- * Changes of a stream at a receiver.
+ * What a tick tells of a `StreamReceiverState`.
  */
 export type StreamReceiverTick = {
 /**
- * Id of the receiver.
+ * Which one: its place in the list, or the id of its node.
  */
 node: number,
 /**
  * Packets received, by layer.
  */
-packets?: Array<number>,
+packets?: number[],
 /**
  * Bits received, by layer.
  */
-bits?: Array<number>,
+bits?: number[],
 /**
- * Why it gets too little; empty if it no longer does.
+ * Why it gets too little, in words; empty if it does not.
  */
-problem?: string, };
+problem?: string,
+};
 
 /**
  * Nodes that moved, a row for each, and how far. A column that is absent has zeros only.
@@ -891,3 +939,183 @@ export type Stage = "waiting"
  * A number of 64 bits, written as a string of decimal digits.
  */
 export type Count = string;
+
+/**
+ * A value of a state: its name in messages, its title for people, and its unit.
+ */
+export type Field = {
+name: string,
+title: string,
+unit: "packets" | "frames" | "bytes" | "bits" | "seconds" | "ratio" | "",
+/**
+ * How keys and ticks write it: a counter is a string in keys and its growth in ticks, numbers are a
+ * set that grows, members are states of their own, anything else is told as a value.
+ */
+rule: "counter" | "counters" | "value" | "numbers" | "members",
+/**
+ * Values of members.
+ */
+of: readonly Field[] | null,
+};
+
+/**
+ * A `FlowState` as the console keeps it: counters are numbers.
+ */
+export type FlowNow = {
+queue: number | null,
+heard: number | null,
+innovative: number | null,
+delivered: number | null,
+lost: number | null,
+rtt_s: number | null,
+min_rtt_s: number | null,
+offered: number | null,
+bits: number | null,
+delay_s: number | null,
+scheme: string,
+why: string,
+coded_share: number | null,
+};
+
+/**
+ * Values of a `FlowState`.
+ */
+export const FLOW_FIELDS: readonly Field[] = [
+  { name: "queue", title: "Queue", unit: "packets", rule: "value", of: null },
+  { name: "heard", title: "Heard", unit: "frames", rule: "counter", of: null },
+  { name: "innovative", title: "Innovative", unit: "frames", rule: "counter", of: null },
+  { name: "delivered", title: "Delivered", unit: "packets", rule: "counter", of: null },
+  { name: "lost", title: "Lost", unit: "packets", rule: "counter", of: null },
+  { name: "rtt_s", title: "RTT", unit: "seconds", rule: "value", of: null },
+  { name: "min_rtt_s", title: "Shortest RTT", unit: "seconds", rule: "value", of: null },
+  { name: "offered", title: "Offered", unit: "packets", rule: "counter", of: null },
+  { name: "bits", title: "Bits delivered", unit: "bits", rule: "counter", of: null },
+  { name: "delay_s", title: "Delay", unit: "seconds", rule: "value", of: null },
+  { name: "scheme", title: "Scheme", unit: "", rule: "value", of: null },
+  { name: "why", title: "Why not coded", unit: "", rule: "value", of: null },
+  { name: "coded_share", title: "Coded", unit: "ratio", rule: "value", of: null },
+];
+
+/**
+ * A `ReceiverState` as the console keeps it: counters are numbers.
+ */
+export type ReceiverNow = {
+/**
+ * Id of the node.
+ */
+node: number,
+stage: Stage,
+bytes: number,
+innovative: number | null,
+redundant: number | null,
+complete: Set<number>,
+rank: Rank | null,
+};
+
+/**
+ * Values of a `ReceiverState`.
+ */
+export const RECEIVER_FIELDS: readonly Field[] = [
+  { name: "stage", title: "Stage", unit: "", rule: "value", of: null },
+  { name: "bytes", title: "Received", unit: "bytes", rule: "counter", of: null },
+  { name: "innovative", title: "Innovative", unit: "packets", rule: "counter", of: null },
+  { name: "redundant", title: "Redundant", unit: "packets", rule: "counter", of: null },
+  { name: "complete", title: "Generations", unit: "", rule: "numbers", of: null },
+  { name: "rank", title: "Rank", unit: "", rule: "value", of: null },
+];
+
+/**
+ * A `TransferState` as the console keeps it: counters are numbers.
+ */
+export type TransferNow = {
+stage: Stage | null,
+packets: number | null,
+forwarders: number[] | null,
+receivers: ReceiverNow[],
+};
+
+/**
+ * Values of a `TransferState`.
+ */
+export const TRANSFER_FIELDS: readonly Field[] = [
+  { name: "stage", title: "Stage", unit: "", rule: "value", of: null },
+  { name: "packets", title: "Packets sent", unit: "packets", rule: "counter", of: null },
+  { name: "forwarders", title: "Forwarders", unit: "", rule: "value", of: null },
+  { name: "receivers", title: "Receivers", unit: "", rule: "members", of: RECEIVER_FIELDS },
+];
+
+/**
+ * A `StreamReceiverState` as the console keeps it: counters are numbers.
+ */
+export type StreamReceiverNow = {
+/**
+ * Id of the node.
+ */
+node: number,
+packets: number[],
+bits: number[],
+problem: string,
+};
+
+/**
+ * Values of a `StreamReceiverState`.
+ */
+export const STREAMRECEIVER_FIELDS: readonly Field[] = [
+  { name: "packets", title: "Packets", unit: "packets", rule: "counters", of: null },
+  { name: "bits", title: "Received", unit: "bits", rule: "counters", of: null },
+  { name: "problem", title: "Problem", unit: "", rule: "value", of: null },
+];
+
+/**
+ * A `StreamState` as the console keeps it: counters are numbers.
+ */
+export type StreamNow = {
+taken: number[],
+receivers: StreamReceiverNow[],
+tree: Hop[],
+};
+
+/**
+ * Values of a `StreamState`.
+ */
+export const STREAM_FIELDS: readonly Field[] = [
+  { name: "taken", title: "Taken", unit: "packets", rule: "counters", of: null },
+  { name: "receivers", title: "Receivers", unit: "", rule: "members", of: STREAMRECEIVER_FIELDS },
+  { name: "tree", title: "Tree", unit: "", rule: "value", of: null },
+];
+
+/**
+ * Names of stages for people.
+ */
+export const STAGES: Record<Stage, string> = {
+  waiting: "waiting",
+  open: "under way",
+  verifying: "verifying",
+  complete: "complete",
+  withdrawn: "withdrawn",
+  refused: "refused",
+  failed: "failed",
+};
+
+/**
+ * Columns of counters of a table.
+ */
+export const NODE_COUNTERS = [
+  "control",
+  "data",
+  "coded",
+  "control_us",
+  "data_us",
+  "coded_us",
+] as const;
+
+/**
+ * Columns of counters of a table.
+ */
+export const LINK_COUNTERS = [
+  "heard",
+  "channel",
+  "collision",
+  "innovative",
+  "redundant",
+] as const;

@@ -1,14 +1,20 @@
 import { describe, expect, it } from "vitest";
 import { BadMessage, parseMessage } from "../../src/model/check";
 import { Run } from "../../src/model/run";
-import { airRows } from "../../src/model/reports/air";
+import { airRows, used } from "../../src/model/reports/air";
 import { gainRows, throughputGain } from "../../src/model/reports/coding";
-import { flowRows, throughput } from "../../src/model/reports/flows";
+import { flowColumns, flowRows, throughput } from "../../src/model/reports/flows";
 import { cards, refusedRows } from "../../src/model/reports/health";
 import { streamRows } from "../../src/model/reports/streams";
 import { CELLS, transferRows } from "../../src/model/reports/transfers";
 import { rates } from "../../src/model/track";
-import type { Message, Meta } from "../../src/schema/messages";
+import {
+  NODE_COUNTERS,
+  type Key,
+  type Message,
+  type Meta,
+  type Tick,
+} from "../../src/schema/messages";
 import { broadcast, campus, cross } from "../support/meshes";
 import { record } from "../support/recorder";
 
@@ -98,7 +104,7 @@ describe("bad input", () => {
     ["", "no JSON"],
     ["[]", "no object"],
     ['{"type":"song"}', "unknown type"],
-    [JSON.stringify({ ...meta, schema: 2 }), "schema 2 is not 1"],
+    [JSON.stringify({ ...meta, schema: 3 }), "schema 3 is not 1 to 2"],
     [JSON.stringify({ ...meta, nodes: 3 }), "`nodes` is no list"],
     [JSON.stringify({ ...meta, links: [{ from: 1, to: 77, loss: null }] }), "does not exist"],
     [JSON.stringify({ ...key, nodes: { up: [true] } }), "is no list"],
@@ -157,13 +163,13 @@ describe("reports", () => {
       }),
     );
     run.moveTo(2);
-    expect(flowRows(run)[0]?.delay).toBeCloseTo(0.022);
-    expect(flowRows(run)[0]?.least).toBe(0.015);
-    expect(flowRows(run)[1]).toMatchObject({ delay: null, least: null });
+    expect(flowRows(run)[0]?.now.rtt_s).toBeCloseTo(0.022);
+    expect(flowRows(run)[0]?.now.min_rtt_s).toBe(0.015);
+    expect(flowRows(run)[1]?.now).toMatchObject({ rtt_s: null, min_rtt_s: null });
     expect(run.track.flows[0]!.delay[20]).toBeCloseTo(0.022);
-    // A value that is gone comes with a key.
-    run.moveTo(7);
-    expect(flowRows(run)[0]).toMatchObject({ delay: null, least: null });
+    run.moveTo(3.2);
+    expect(flowRows(run)[0]?.now).toMatchObject({ rtt_s: null, min_rtt_s: null });
+    expect(run.track.flows[0]!.delay[32]).not.toBeCloseTo(0.022);
   });
 
   it("has no gain over a run that delivered nothing", () => {
@@ -194,11 +200,39 @@ describe("reports", () => {
     const rows = airRows(run);
     const relay = rows.find((row) => row.name === "r")!;
     const sent = run.now!.nodes.data_us[2]! - run.before!.nodes.data_us[2]!;
-    expect(relay.data).toBeCloseTo(sent / 1e6);
+    expect(relay.own!.data).toBeCloseTo(sent / 1e6);
     const source = rows.find((row) => row.name === "s1")!;
     const other = rows.find((row) => row.name === "s2")!;
-    const busy = [relay, source, other].reduce((sum, r) => sum + r.control + r.data + r.coded, 0);
+    const busy = [relay, source, other].reduce((sum, r) => sum + used(r.own!), 0);
     expect(relay.idle).toBeCloseTo(Math.max(0, 1 - busy));
+  });
+
+  it("tells nothing of nodes, links and flows of which nothing was told", () => {
+    const [meta, first, second] = cross("forward") as [Message, Message, Message];
+    const key = first as { type: "key" } & Key;
+    const tick = second as { type: "tick" } & Tick;
+    const mine = <T>(column: T[]) => column.map((value, row) => (row === 2 ? value : null));
+    const nodes = { ...key.nodes, queue: mine(key.nodes.queue) };
+    for (const name of NODE_COUNTERS) nodes[name] = mine(key.nodes[name]);
+    const links = { ...key.links, delivery: key.links.delivery.map(() => null) };
+    const flows = [{ scheme: "forward", why: "", heard: "3" }, key.flows[1]!];
+    const ticks = { ...tick, flows: [{ flow: 0, heard: 4, rtt_s: 0.25 }], streams: [] };
+    const run = runOf([meta, { ...key, nodes, links, flows }, ticks]);
+    run.moveTo(Infinity);
+
+    const rows = airRows(run);
+    expect(rows.map(({ name, own }) => [name, own !== null])).toEqual([
+      ["r", true],
+      ...["s1", "s2", "d1", "d2"].map((name) => [name, false]),
+    ]);
+    // It hears nodes that may send.
+    expect(rows.map(({ idle }) => idle)).toEqual([null, null, null, null, null]);
+    expect(run.now!.nodes.control.slice(0, 2)).toEqual(new Float64Array([NaN, NaN]));
+    const flow = flowRows(run)[0]!;
+    expect(flow).toMatchObject({ rate: null, mean: null, arrived: null });
+    expect(flow.now).toMatchObject({ heard: 7, rtt_s: 0.25, offered: null, queue: null });
+    const names = flowColumns([flow]).map(({ name }) => name);
+    expect(names).toEqual(["heard", "rtt_s"]);
   });
 
   it("shows layers by what arrived of what was sent", () => {

@@ -224,8 +224,8 @@ function tickOf(now: Draft, was: Draft, time: number): Tick {
       why: flow.why,
       ...(flow.delay_s === null ? {} : { delay_s: flow.delay_s }),
       ...(flow.coded_share === null ? {} : { coded_share: flow.coded_share }),
-      ...(flow.rtt_s === undefined ? {} : { rtt_s: flow.rtt_s }),
-      ...(flow.min_rtt_s === undefined ? {} : { min_rtt_s: flow.min_rtt_s }),
+      rtt_s: flow.rtt_s ?? null,
+      min_rtt_s: flow.min_rtt_s ?? null,
     };
   });
   tick.streams = now.streams.map((stream, place) => {

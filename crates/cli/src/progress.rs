@@ -3,6 +3,7 @@
 
 use crate::show::{self, Form};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ncmesh_console::schema::Stage;
 use ncmesh_node::api::types::{Receiver, State, Transfer};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -198,13 +199,13 @@ fn print(line: &Line<'_>) {
 pub(crate) fn state_name(state: State) -> &'static str {
     match state {
         State::Invited => "waiting for an answer",
-        State::Active => "under way",
-        State::Verifying => "verifying",
-        State::Complete => "complete",
+        State::Active => Stage::Open.words(),
+        State::Verifying => Stage::Verifying.words(),
+        State::Complete => Stage::Complete.words(),
         State::Lost => "out of reach",
-        State::Withdrawn => "withdrawn",
-        State::Refused => "refused",
-        State::Failed => "failed",
+        State::Withdrawn => Stage::Withdrawn.words(),
+        State::Refused => Stage::Refused.words(),
+        State::Failed => Stage::Failed.words(),
     }
 }
 

@@ -186,7 +186,9 @@ fn a_demonstration_runs_without_and_with_coding() {
         assert_eq!((run["name"].as_str(), meta.schemes[0].as_str()), (Some(scheme), scheme));
         assert!(meta.links.iter().all(|link| link.loss == Some(0.1)));
         let mut keys = messages.iter().filter_map(|message| match message {
-            Message::Key(key) => Some(key.flows.iter().map(|flow| flow.delivered.0).sum::<u64>()),
+            Message::Key(key) => {
+                Some(key.flows.iter().filter_map(|flow| flow.delivered).map(|n| n.0).sum::<u64>())
+            }
             _ => None,
         });
         delivered.push(keys.next_back().expect("a key"));

@@ -5,7 +5,7 @@
 //! `DecompressionStream`.
 
 use crate::Sink;
-use crate::schema::{EventKind, Message, SCHEMA};
+use crate::schema::{EventKind, Message, OLDEST_SCHEMA, SCHEMA};
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
@@ -62,7 +62,10 @@ pub enum ReadError {
     #[error("not a recording of ncmesh: it is not made by --record")]
     Foreign,
     /// It was made by another version of ncmesh.
-    #[error("schema {found} is not {SCHEMA}: record the run again with this version of ncmesh")]
+    #[error(
+        "schema {found} is not {OLDEST_SCHEMA} to {SCHEMA}: record the run again with this version \
+         of ncmesh, or read it with a newer one"
+    )]
     Version {
         /// Version of its schema.
         found: u32,
@@ -172,7 +175,7 @@ impl<R: Read> Reader<R> {
         if self.order == Order::First {
             let head = serde_json::from_slice::<Head>(&self.line);
             let head = head.ok().filter(|head| head.r#type == "meta").ok_or(ReadError::Foreign)?;
-            if head.schema != SCHEMA {
+            if !(OLDEST_SCHEMA..=SCHEMA).contains(&head.schema) {
                 return Err(ReadError::Version { found: head.schema });
             }
         }

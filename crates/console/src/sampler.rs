@@ -95,7 +95,7 @@ impl Sampler {
         // message comes between a meta and its key.
         let is_key_due = is_meta_new || state.time_s - self.keyed_s > KEY_S - TOLERANCE_S;
         let tick = self.before.as_ref().filter(|_| !is_key_due);
-        let tick = tick.and_then(|before| state.tick_since(before));
+        let tick = tick.and_then(|before| state.tick_since(before).ok());
         let mut events = events.into_iter().map(Message::Event);
         if !is_meta_new {
             events.try_for_each(&mut tell)?;

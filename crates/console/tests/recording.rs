@@ -7,8 +7,10 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use ncmesh_console::Sink;
 use ncmesh_console::recording::{LONGEST_LINE, ReadError, Reader, Writer};
-use ncmesh_console::schema::{Event, EventKind, Message, Tick};
+use ncmesh_console::schema::{Event, EventKind, KEY_S, Key, Message, SCHEMA, Tick};
+use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 
 /// Returns a short run.
 fn messages() -> Vec<Message> {
@@ -101,7 +103,38 @@ fn another_version_is_named() {
     let file = compressed(b"{\"type\":\"meta\",\"schema\":77,\"new\":1}\n");
     let (_, error) = read(&file);
     let text = error.expect("it is refused").to_string();
-    assert!(text.starts_with("schema 77 is not 1"), "{text}");
+    assert!(text.starts_with("schema 77 is not 1 to 2"), "{text}");
+}
+
+/// The console's tests have recordings of version 1.
+#[test]
+fn recordings_of_older_versions_open_and_their_ticks_fit_their_keys() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../console/tests/fixtures");
+    let files = ["building", "cross", "stream", "walkers"].map(|name| format!("{name}.ncrec"));
+    let mut older = 0;
+    for path in files.map(|file| folder.join(file)) {
+        let mut viewed = Key::default();
+        let mut keyed_s = 0.0;
+        for message in Reader::new(File::open(&path).expect("it is there")) {
+            match message.unwrap_or_else(|e| panic!("{}: {e}", path.display())) {
+                Message::Meta(meta) => older += u32::from(meta.schema < SCHEMA),
+                Message::Tick(tick) => viewed.apply(&tick).expect("it fits"),
+                // A key that comes because it is time says what one more tick could.
+                Message::Key(key) if key.time_s - keyed_s > KEY_S - 0.05 => {
+                    assert!(key.tick_since(&viewed).is_ok(), "{} {keyed_s}", path.display());
+                    keyed_s = key.time_s;
+                    viewed = key;
+                }
+                Message::Key(key) => {
+                    keyed_s = key.time_s;
+                    viewed = key;
+                }
+                Message::Event(_) => {}
+            }
+        }
+        assert!(viewed.time_s > 5.0, "{} has several keys", path.display());
+    }
+    assert!(older > 0);
 }
 
 #[test]

@@ -4,7 +4,9 @@ mod common;
 
 use common::{meta, state};
 use ncmesh_console::Sampler;
-use ncmesh_console::schema::{Count, Event, EventKind, Key, Message, Stage, Tick, typescript};
+use ncmesh_console::schema::{
+    Count, Event, EventKind, FlowState, Key, Message, NeedsKey, Stage, Tick, typescript,
+};
 use proptest::prelude::*;
 use std::convert::Infallible;
 use std::path::Path;
@@ -88,6 +90,44 @@ fn a_counter_that_fell_makes_a_key() {
     });
     let kinds: Vec<_> = kinds.collect();
     assert_eq!(kinds[..4], ["meta", "key", "tick", "key"]);
+}
+
+#[test]
+fn what_is_no_longer_known_is_null_in_the_next_tick() {
+    let flow = |rtt_s| FlowState { rtt_s, queue: Some(1), ..FlowState::default() };
+    let state = |time_s, rtt_s| Key { time_s, flows: vec![flow(rtt_s)], ..Key::default() };
+    let mut viewed = state(0.0, Some(0.25));
+    for (rtt_s, text) in [
+        (None, r#"{"time_s":0.1,"flows":[{"flow":0,"rtt_s":null}]}"#),
+        (None, r#"{"time_s":0.1}"#),
+        (Some(0.5), r#"{"time_s":0.1,"flows":[{"flow":0,"rtt_s":0.5}]}"#),
+    ] {
+        let tick = state(0.1, rtt_s).tick_since(&viewed).expect("a tick tells it");
+        assert_eq!(serde_json::to_string(&tick).expect("JSON"), text);
+        let read: Tick = serde_json::from_str(text).expect("a tick");
+        viewed.apply(&read).expect("it fits");
+        assert_eq!(viewed, state(0.1, rtt_s));
+    }
+    let text = serde_json::to_string(&viewed.flows[0]).expect("JSON");
+    assert_eq!(text, r#"{"queue":1,"rtt_s":0.5,"scheme":"","why":""}"#, "keys leave out the rest");
+}
+
+#[test]
+fn a_counter_that_becomes_known_makes_a_key() {
+    let state =
+        |heard| Key { flows: vec![FlowState { heard, ..FlowState::default() }], ..Key::default() };
+    let unknown = state(None);
+    let known = state(Some(Count(7)));
+    assert_eq!(known.tick_since(&unknown), Err(NeedsKey));
+    assert_eq!(unknown.tick_since(&known), Err(NeedsKey));
+}
+
+#[test]
+fn a_tick_that_takes_away_what_is_always_known_is_refused() {
+    let mut key = state(0.0, &[1]);
+    let text = r#"{"time_s":0.1,"flows":[{"flow":0,"scheme":null}]}"#;
+    let tick: Tick = serde_json::from_str(text).expect("a tick");
+    assert!(key.apply(&tick).is_err());
 }
 
 #[test]

@@ -24,9 +24,12 @@ pub fn stage(stage: file::Stage) -> Stage {
 /// The table has no such row.
 pub fn set_sent(table: &mut NodeTable, row: usize, counters: &Counters) {
     let carried = counters.carried();
-    let micros = |time: Duration| Count(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
-    (table.control[row], table.control_us[row]) =
-        (carried.control.0.into(), micros(carried.control.1));
-    (table.data[row], table.data_us[row]) = (carried.native.0.into(), micros(carried.native.1));
-    (table.coded[row], table.coded_us[row]) = (carried.coded.0.into(), micros(carried.coded.1));
+    let frames = |frames: u64| Some(Count(frames));
+    let micros = |time: Duration| Some(Count(u64::try_from(time.as_micros()).unwrap_or(u64::MAX)));
+    table.control[row] = frames(carried.control.0);
+    table.control_us[row] = micros(carried.control.1);
+    table.data[row] = frames(carried.native.0);
+    table.data_us[row] = micros(carried.native.1);
+    table.coded[row] = frames(carried.coded.0);
+    table.coded_us[row] = micros(carried.coded.1);
 }

@@ -213,7 +213,10 @@ impl Lab {
     /// Returns, for each flow, what its destination has heard so far.
     async fn heard(&self) -> Result<Vec<Heard>, LabError> {
         let views = self.flow_views().await?.into_iter();
-        let counts = |flow: FlowView| Heard { frames: flow.heard, innovative: flow.innovative };
+        let counts = |flow: FlowView| Heard {
+            frames: flow.values.heard.unwrap_or(0),
+            innovative: flow.values.innovative.unwrap_or(0),
+        };
         Ok(views.map(|flow| flow.map(counts).unwrap_or_default()).collect())
     }
 
@@ -310,7 +313,7 @@ fn tcp_outcome(load: &Load, measured: &Measured, again: u64) -> TcpOutcome {
 fn add_sample(samples: &mut Samples, at: Duration, flows: &[Option<FlowView>]) {
     samples.seconds.push(at.as_secs_f64());
     for (delivered, flow) in samples.delivered.iter_mut().zip(flows) {
-        delivered.push(flow.as_ref().map_or(0, |flow| flow.delivered));
+        delivered.push(flow.as_ref().and_then(|flow| flow.values.delivered).unwrap_or(0));
     }
 }
 

@@ -1,4 +1,5 @@
 /** Flows and their coding, as tables. */
+import { FLOW_FIELDS, type Field, type FlowNow } from "../../schema/messages";
 import type { Run } from "../run";
 
 /** A flow at the time shown. */
@@ -9,17 +10,26 @@ export interface FlowRow {
   scheme: string;
   why: string;
   /** Bits that arrived in the last second, bit/s. */
-  rate: number;
+  rate: number | null;
   /** Rate over the run so far, bit/s. */
-  mean: number;
-  offered: number;
-  delivered: number;
-  /** One way in a simulation, the round trip where a daemon tells, s. */
-  delay: number | null;
-  /** Shortest round trip of the last 10 s, s. */
-  least: number | null;
-  queue: number;
-  coded: number | null;
+  mean: number | null;
+  /** Share of the offered packets that arrived, 0 to 1. */
+  arrived: number | null;
+  now: FlowNow;
+}
+
+/** Returns the values that are known of any of these flows, as columns of a table. */
+export function flowColumns(rows: FlowRow[]): readonly Field[] {
+  // Bits are shown as rates.
+  const isColumn = ({ name, unit }: Field) => unit !== "" && name !== "bits";
+  return FLOW_FIELDS.filter(
+    (field) => isColumn(field) && rows.some((r) => valueOf(r, field) !== null),
+  );
+}
+
+/** Returns a value of a flow; null if it is not known. */
+export function valueOf({ now }: FlowRow, { name }: Field): number | null {
+  return now[name as keyof FlowNow] as number | null;
 }
 
 /** Returns the flows of a run at the time shown. */
@@ -29,21 +39,18 @@ export function flowRows(run: Run): FlowRow[] {
   return now.flows.flatMap((flow, place) => {
     const about = meta.flows[place];
     if (!about) return [];
-    const grown = flow.bits - (before?.flows[place]?.bits ?? 0);
+    const { bits, offered, delivered } = flow;
+    const isKnown = bits !== null && seconds > 0;
     return {
       place,
       name: `${run.nodeName(about.from)} → ${run.nodeName(about.to)}`,
       protocol: about.protocol ?? "",
       scheme: flow.scheme,
       why: flow.why,
-      rate: seconds > 0 ? grown / seconds : 0,
-      mean: throughput(run, place, now.time),
-      offered: flow.offered,
-      delivered: flow.delivered,
-      delay: flow.rtt_s ?? flow.delay_s,
-      least: flow.min_rtt_s,
-      queue: flow.queue,
-      coded: flow.coded_share,
+      rate: isKnown ? (bits - (before?.flows[place]?.bits ?? 0)) / seconds : null,
+      mean: bits === null ? null : throughput(run, place, now.time),
+      arrived: offered && delivered !== null ? Math.min(1, delivered / offered) : null,
+      now: flow,
     };
   });
 }

@@ -1,5 +1,5 @@
 /** Members, refused frames, and what an operator should do. */
-import type { Event } from "../../schema/messages";
+import { STAGES, type Event } from "../../schema/messages";
 import type { Run } from "../run";
 
 /** A card: what is wrong, where, and what to do. */
@@ -136,7 +136,7 @@ export function describe(run: Run, event: Event): string {
     case "neighbor_down":
       return `no longer hears ${run.nodeName(what.neighbor)}`;
     case "transfer":
-      return `${file(what.transfer)}: ${what.stage}`;
+      return `${file(what.transfer)}: ${STAGES[what.stage]}`;
     case "receiver_done":
       return `${file(what.transfer)}: ${run.nodeName(what.receiver)} has all of it`;
     case "hint":

@@ -1,7 +1,6 @@
 /** Transfers of files, as tables. */
-import type { Stage } from "../../schema/messages";
+import type { ReceiverNow, Stage } from "../../schema/messages";
 import type { Run } from "../run";
-import type { Receiver } from "../state";
 import { trackKey } from "../track";
 
 /** State of a generation at a receiver. */
@@ -17,8 +16,8 @@ export interface ReceiverRow {
   share: number;
   /** Bits that came in the last second, bit/s. */
   rate: number;
-  innovative: number;
-  redundant: number;
+  innovative: number | null;
+  redundant: number | null;
   /** Generations by state; empty if their number is not known. */
   generations: Generation[];
   /** Share of the generation being received, 0 to 1. */
@@ -37,8 +36,9 @@ export interface TransferRow {
   /** Whether the node that tells is the source. */
   isSource: boolean;
   size: number;
-  stage: Stage;
-  packets: number;
+  /** Stage at the source; null, as the rest of what it does, if it is not known. */
+  stage: Stage | null;
+  packets: number | null;
   forwarders: string[];
   receivers: ReceiverRow[];
 }
@@ -64,7 +64,7 @@ export function transferRows(run: Run): TransferRow[] {
       size,
       stage: transfer.stage,
       packets: transfer.packets,
-      forwarders: transfer.forwarders.map((id) => run.nodeName(id)),
+      forwarders: (transfer.forwarders ?? []).map((id) => run.nodeName(id)),
       receivers: transfer.receivers.map((receiver) =>
         receiverRow(run, place, size, about.generations ?? 0, receiver),
       ),
@@ -77,7 +77,7 @@ function receiverRow(
   place: number,
   size: number,
   generations: number,
-  receiver: Receiver,
+  receiver: ReceiverNow,
 ): ReceiverRow {
   const earlier = run.before?.transfers[place]?.receivers;
   const before = earlier?.find(({ node }) => node === receiver.node)?.bytes ?? 0;
@@ -100,7 +100,7 @@ function receiverRow(
 }
 
 /** Returns at most `CELLS` cells. A cell of several generations is complete if all of them are. */
-function strip(generations: number, receiver: Receiver): Generation[] {
+function strip(generations: number, receiver: ReceiverNow): Generation[] {
   const each = Math.max(1, Math.ceil(generations / CELLS));
   const cells: Generation[] = [];
   for (let first = 0; first < generations; first += each) {

@@ -4,7 +4,7 @@ import type { Background, Line } from "../../model/background";
 import type { Flight } from "../../model/flights";
 import type { Layout, Point, View } from "../../model/layout";
 import type { Airtime } from "../../model/reports/air";
-import type { MeshState } from "../../model/state";
+import { known, type MeshState } from "../../model/state";
 import { STEPS, type Palette } from "./palette";
 
 /** What is drawn. */
@@ -21,7 +21,7 @@ export interface Scene {
   flights: Flight[];
   /** Seconds of the run that a frame takes to its receiver on the screen. */
   flightSeconds: number;
-  airtimes: Airtime[];
+  airtimes: (Airtime | null)[];
   selected: number | null;
   /** Delivery to compare with, by link; null shows the delivery itself. */
   reference: (number | null)[] | null;
@@ -127,7 +127,7 @@ function drawBackdrop(context: CanvasRenderingContext2D, scene: Scene, ends: [Po
   context.beginPath();
   scene.meta.links.forEach(({ loss }, i) => {
     // Poor links would hide the others.
-    const delivery = loss === null ? (scene.state.links.delivery[i] ?? 0) : 1 - loss;
+    const delivery = loss === null ? (known(scene.state.links.delivery[i]) ?? 0) : 1 - loss;
     if (delivery < BACKDROP) return;
     const [a, b] = ends[i] as [Point, Point];
     context.moveTo(a.x, a.y);
@@ -171,7 +171,7 @@ function drawLinks(context: CanvasRenderingContext2D, scene: Scene, ends: [Point
   meta.links.forEach(({ from, to, loss }, i) => {
     const [a, b] = ends[i] as [Point, Point];
     if (isOutside(scene, a, b)) return;
-    const delivery = state.links.delivery[i] ?? 0;
+    const delivery = known(state.links.delivery[i]) ?? 0;
     const isUp =
       state.nodes.up[rows.get(from) ?? 0] === 1 && state.nodes.up[rows.get(to) ?? 0] === 1;
     const isFaded = !isUp || (selected !== null && selected !== from && selected !== to);
@@ -380,7 +380,7 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene, points: Poin
 function drawAirtime(
   context: CanvasRenderingContext2D,
   { palette }: Scene,
-  airtime: Airtime | undefined,
+  airtime: Airtime | null | undefined,
   x: number,
   y: number,
   size: number,

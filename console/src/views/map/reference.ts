@@ -1,6 +1,6 @@
 /** The state of links that the user saved, to compare later states with. */
 import type { Meta } from "../../schema/messages";
-import type { MeshState } from "../../model/state";
+import { known, type MeshState } from "../../model/state";
 
 /** Measured delivery by link, named by its nodes. */
 type Kept = Record<string, number>;
@@ -12,7 +12,7 @@ const linkKey = (from: number, to: number) => `${from}>${to}`;
 export function keepReference(state: MeshState): boolean {
   const kept: Kept = {};
   state.meta.links.forEach(({ from, to }, i) => {
-    const delivery = state.links.delivery[i] ?? 0;
+    const delivery = known(state.links.delivery[i]) ?? 0;
     if (delivery > 0) kept[linkKey(from, to)] = Math.round(delivery * 1000) / 1000;
   });
   try {

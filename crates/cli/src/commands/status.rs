@@ -117,17 +117,11 @@ fn routes(routes: &[TunnelRoute]) -> impl Iterator<Item = String> + '_ {
     routes.iter().take(MOST_ROUTES).map(line).chain(rest)
 }
 
-/// Returns a line about a flow.
+/// Returns a line about a flow: all that is known of it.
 fn flow(f: &Flow) -> String {
-    let ms = |(rtt_s, min_rtt_s): (f64, f64)| {
-        format!(", round trip {:.1} ms (min {:.1} ms)", rtt_s * 1e3, min_rtt_s * 1e3)
-    };
-    let round_trip = f.rtt_s.zip(f.min_rtt_s).map(ms).unwrap_or_default();
-    format!(
-        "flow       {} to {} by {}: {} heard, {} new, {} delivered, {} lost, {} to transfer\
-         {round_trip}",
-        f.source, f.destination, f.scheme, f.heard, f.innovative, f.delivered, f.lost, f.credits
-    )
+    let known: Vec<String> = f.values.numbers().map(|(field, value)| field.show(value)).collect();
+    let Flow { scheme, source, destination, .. } = f;
+    format!("flow       {source} to {destination} by {scheme}: {}", known.join(", "))
 }
 
 /// Returns a line about a stream.

@@ -4,7 +4,9 @@
 mod tests;
 mod view;
 
-use ncmesh_console::schema::{Count, EventKind, Key, Message, Meta, NodeTable, SCHEMA};
+use ncmesh_console::schema::{
+    Count, EventKind, Key, Message, Meta, NodeTable, OLDEST_SCHEMA, SCHEMA,
+};
 use std::collections::VecDeque;
 
 pub(crate) use view::draw;
@@ -82,7 +84,9 @@ impl Top {
     /// Takes a message of the source.
     pub(crate) fn handle(&mut self, message: Message) -> Result<(), Foreign> {
         match message {
-            Message::Meta(meta) if meta.schema != SCHEMA => return Err(Foreign),
+            Message::Meta(meta) if !(OLDEST_SCHEMA..=SCHEMA).contains(&meta.schema) => {
+                return Err(Foreign);
+            }
             Message::Meta(meta) => self.meta = Some(meta),
             Message::Key(key) => {
                 // Counters of a source that was started again begin at zero.
@@ -152,7 +156,7 @@ impl Top {
             }
             EventKind::Transfer { transfer, stage } => {
                 let file = self.meta.as_ref()?.transfers.get(*transfer as usize)?;
-                format!("{}: {}", file.name, view::stage_name(*stage))
+                format!("{}: {}", file.name, stage.words())
             }
             EventKind::ReceiverDone { transfer, receiver } => {
                 let file = self.meta.as_ref()?.transfers.get(*transfer as usize)?;
@@ -180,13 +184,17 @@ impl Top {
     }
 
     /// Returns the share of the time that a node was on the air with control, data and coded
-    /// frames.
-    fn airtime(&self, node: usize) -> [f64; 3] {
-        let columns: [fn(&NodeTable) -> &Vec<Count>; 3] =
-            [|table| &table.control_us, |table| &table.data_us, |table| &table.coded_us];
-        columns.map(|column| {
-            let us = self.rate(|key| column(&key.nodes).get(node).copied());
+    /// frames. `None` if that is not known.
+    fn airtime(&self, node: usize) -> Option<[f64; 3]> {
+        self.states.back()?.nodes.control_us.get(node)?.as_ref()?;
+        let share = |column: fn(&NodeTable) -> &[Option<Count>]| {
+            let us = self.rate(|key| *column(&key.nodes).get(node)?);
             us.unwrap_or(0.0) / 1e6
-        })
+        };
+        Some([
+            share(|nodes| &nodes.control_us),
+            share(|nodes| &nodes.data_us),
+            share(|nodes| &nodes.coded_us),
+        ])
     }
 }

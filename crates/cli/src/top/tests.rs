@@ -42,21 +42,24 @@ fn meta() -> Meta {
 
 /// Returns the state that a mesh has `s` seconds after the start.
 fn key(s: u64) -> Key {
-    let mut nodes = NodeTable::of(3);
+    let mut nodes = NodeTable::unknown(3);
+    nodes.begin(0);
     nodes.up = vec![true, true, false];
-    nodes.control_us[0] = Count(100_000 * s);
-    nodes.data_us[0] = Count(300_000 * s);
-    let mut links = LinkTable::of(2);
-    links.delivery = vec![0.9, 0.7];
-    links.heard[0] = Count(50 * s);
-    (links.innovative[0], links.redundant[0]) = (Count(30 * s), Count(10 * s));
+    nodes.control_us[0] = Some(Count(100_000 * s));
+    nodes.data_us[0] = Some(Count(300_000 * s));
+    let mut links = LinkTable::unknown(2);
+    links.delivery = vec![Some(0.9), Some(0.7)];
+    links.heard[0] = Some(Count(50 * s));
+    links.innovative[0] = Some(Count(30 * s));
+    links.redundant[0] = Some(Count(10 * s));
     let bytes = Count(100_000 * s);
     let receiver = ReceiverState { node: 5, stage: Stage::Open, bytes, ..Default::default() };
     let receivers = vec![receiver];
-    let transfer = TransferState { stage: Stage::Open, receivers, ..Default::default() };
+    let transfer = TransferState { stage: Some(Stage::Open), receivers, ..Default::default() };
     let flow = FlowState {
-        delivered: Count(20 * s),
-        bits: Count(200_000 * s),
+        delivered: Some(Count(20 * s)),
+        bits: Some(Count(200_000 * s)),
+        queue: Some(4),
         scheme: "braid".into(),
         coded_share: Some(0.25),
         rtt_s: Some(0.0213),
@@ -118,10 +121,13 @@ fn each_page_fits_a_terminal_of_80_by_24() {
     let flows = screen(&mut top, 80, 24);
     assert_eq!(
         line(&flows, "flow").join(" "),
-        "flow barn roof-east braid 200 kbit/s 21.3 ms 0 wait, 25 %"
+        "flow barn roof-east braid 200 kbit/s queue 4, RTT 21.3 ms"
     );
     let file = line(&flows, "firmware.img").join(" ");
-    assert_eq!(file, "firmware.img roof-east barn cascade 800 kbit/s - 40 %");
+    assert_eq!(file, "firmware.img roof-east barn cascade 800 kbit/s 40 %");
+
+    let wide = line(&screen(&mut top, 120, 24), "flow").join(" ");
+    assert!(wide.ends_with(" queue 4, RTT 21.3 ms, coded 25 %"), "{wide}");
 
     assert!(top.press(Press::NextTab));
     let air = screen(&mut top, 80, 24);

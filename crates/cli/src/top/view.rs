@@ -1,7 +1,7 @@
 //! The screen of `ncmesh top`.
 
 use super::{Tab, Top};
-use ncmesh_console::schema::{Key, Meta, Stage};
+use ncmesh_console::schema::{Key, Meta, Stage, Unit};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
@@ -23,9 +23,10 @@ q, Ctrl-C   end
 
 Rates are means of the last three seconds. IN and OUT are the
 shares of frames that arrive from and at a neighbour. NEW is the
-share of its data frames that brought something new. RTT is the
-round trip to a flow's destination. On the page Airtime, - is
-control, = data and # coded frames.";
+share of its data frames that brought something new. STATE of a
+flow has the values that `ncmesh status` shows, but for its
+counters. On the page Airtime, - is control, = data and # coded
+frames.";
 
 /// Draws the whole screen.
 pub(crate) fn draw(top: &mut Top, frame: &mut Frame<'_>) {
@@ -118,16 +119,16 @@ impl Top {
         };
         let delivery = |place: Option<usize>| {
             let share = place.and_then(|place| key.links.delivery.get(place));
-            share.filter(|share| **share > 0.0).map_or_else(dash, |share| percent(*share))
+            share.copied().flatten().map_or_else(dash, |share| Unit::Share.show(share))
         };
         let others = meta.nodes.iter().enumerate().filter(|(_, node)| Some(node.id) != me);
         let rows = others.map(|(place, node)| {
             let (into, out) = (link(Some(node.id), me), link(me, Some(node.id)));
-            let heard = into.and_then(|place| self.rate(|key| key.links.heard.get(place).copied()));
+            let heard = into.and_then(|place| self.rate(|key| *key.links.heard.get(place)?));
             let useful = into.and_then(|place| {
-                let new = key.links.innovative.get(place)?.0 as f64;
-                let all = new + key.links.redundant.get(place)?.0 as f64;
-                (all > 0.0).then(|| percent(new / all))
+                let new = key.links.innovative.get(place)?.as_ref()?.0 as f64;
+                let all = new + key.links.redundant.get(place)?.as_ref()?.0 as f64;
+                (all > 0.0).then(|| Unit::Share.show(new / all))
             });
             let is_up = key.nodes.up.get(place).copied().unwrap_or(false);
             vec![
@@ -145,21 +146,22 @@ impl Top {
 
     /// Returns a row for each flow, stream, and receiver of a file, the latest first.
     fn traffic(&self, meta: &Meta, key: &Key) -> Page {
-        let head = vec!["WHAT", "FROM", "TO", "BY", "RATE", "RTT", "STATE"];
-        let mut widths = [15, 10, 10, 9, 11, 7].map(Constraint::Length).to_vec();
+        let head = vec!["WHAT", "FROM", "TO", "BY", "RATE", "STATE"];
+        let mut widths = [15, 10, 10, 9, 11].map(Constraint::Length).to_vec();
         widths.push(Constraint::Min(12));
         let mut rows = Vec::new();
         for (place, (flow, state)) in meta.flows.iter().zip(&key.flows).enumerate() {
-            let rate = self.rate(|key| Some(key.flows.get(place)?.bits));
-            let coded = state.coded_share.map(|share| format!(", {} coded", percent(share)));
+            let rate = self.rate(|key| key.flows.get(place)?.bits);
+            // Counters are shown as rates.
+            let levels = state.numbers().filter(|(field, _)| !field.is_counter());
+            let levels: Vec<String> = levels.map(|(field, value)| field.show(value)).collect();
             rows.push(vec![
                 "flow".into(),
                 self.name(flow.from),
                 self.name(flow.to),
                 state.scheme.clone(),
                 rate.map_or_else(dash, kbit_s),
-                state.rtt_s.map_or_else(dash, milliseconds),
-                format!("{} wait{}", state.queue, coded.unwrap_or_default()),
+                levels.join(", "),
             ]);
         }
         for (place, (stream, state)) in meta.streams.iter().zip(&key.streams).enumerate().rev() {
@@ -174,7 +176,6 @@ impl Top {
                     self.name(receiver.node),
                     stream.scheme.clone(),
                     self.rate(bits).map_or_else(dash, kbit_s),
-                    dash(),
                     if receiver.problem.is_empty() { "ok" } else { &receiver.problem }.into(),
                 ]);
             }
@@ -192,8 +193,7 @@ impl Top {
                     self.name(receiver.node),
                     file.scheme.clone(),
                     rate.map_or_else(dash, |bytes| kbit_s(bytes * 8.0)),
-                    dash(),
-                    if is_open { percent(done) } else { stage_name(receiver.stage).into() },
+                    if is_open { Unit::Share.show(done) } else { receiver.stage.words().into() },
                 ]);
             }
         }
@@ -205,12 +205,10 @@ impl Top {
         let head = vec!["NAME", "CONTROL", "DATA", "CODED", "SHARE OF THE TIME"];
         let mut widths = [20, 8, 8, 8].map(Constraint::Length).to_vec();
         widths.push(Constraint::Length(BAR as u16 + 2));
-        let told = |node: u16| meta.observer.is_none_or(|me| me == node);
-        let nodes = meta.nodes.iter().enumerate().filter(|(_, node)| told(node.id));
-        let rows = nodes.map(|(place, node)| {
-            let shares = self.airtime(place);
+        let rows = meta.nodes.iter().enumerate().filter_map(|(place, node)| {
+            let shares = self.airtime(place)?;
             let [control, data, coded] = shares.map(|share| format!("{:.1} %", 100.0 * share));
-            vec![self.name(node.id), control, data, coded, bar(shares)]
+            Some(vec![self.name(node.id), control, data, coded, bar(shares)])
         });
         (head, widths, rows.collect())
     }
@@ -226,33 +224,10 @@ fn bar(shares: [f64; 3]) -> String {
     format!("[{bar:BAR$}]")
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
-}
-
 fn kbit_s(bits_s: f64) -> String {
     format!("{:.0} kbit/s", bits_s / 1e3)
 }
 
-/// Returns a time in three digits or more, such as `12.3 ms`.
-fn milliseconds(seconds: f64) -> String {
-    let ms = seconds * 1e3;
-    if ms < 100.0 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }
-}
-
 fn dash() -> String {
     "-".into()
-}
-
-/// Returns a stage in words.
-pub(super) fn stage_name(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Waiting => "waiting",
-        Stage::Open => "under way",
-        Stage::Verifying => "verifying",
-        Stage::Complete => "complete",
-        Stage::Withdrawn => "withdrawn",
-        Stage::Refused => "refused",
-        Stage::Failed => "failed",
-    }
 }

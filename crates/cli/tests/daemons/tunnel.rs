@@ -2,9 +2,11 @@
 
 use crate::support::net::Segment;
 use crate::support::{Node, assert_fails, wait_until};
+use ncmesh_console::schema::{Count, Key, Message};
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::tunnel::RelayMode;
 use ncmesh_engines::REGISTRY;
+use ncmesh_node::api::client::ApiClient;
 use ncmesh_node::api::types::TunnelChange;
 use ncmesh_node::tunnel::device::Device;
 use serde_json::json;
@@ -74,7 +76,8 @@ fn hosts_reach_each_other_in_both_versions_of_ip() {
     assert!(tunnel.packets_out >= 18 && tunnel.packets_in >= 18, "{tunnel:?}");
     let to = |name: &str| status.flows.iter().find(|f| f.destination == name).unwrap();
     let to_n1 = to("n1");
-    assert!(to_n1.delivered >= 18 && to_n1.delivered_bytes > 14_000, "{:?}", status.flows);
+    assert!(to_n1.values.delivered >= Some(18), "{:?}", status.flows);
+    assert!(to_n1.values.delivered_bytes > Some(14_000), "{:?}", status.flows);
     assert_eq!((to("n1").scheme.as_str(), to("n2").source.as_str()), ("braid", "n1"));
     let shown = String::from_utf8(pair[0].call(&["status"]).stdout).unwrap();
     let by = "tunnel     ncmesh0 by braid (auto: carries most over the measured meshes): 10.44.0.1";
@@ -112,19 +115,49 @@ fn the_source_knows_the_round_trip_from_its_pings() {
             flows = pair[0].status().flows;
             let shown = String::from_utf8(pair[0].call(&["status"]).stdout).unwrap();
             let metrics = metrics(&pair[0]);
-            flows.iter().any(|flow| flow.rtt_s.is_some())
-                && shown.contains(" to transfer, round trip ")
+            flows.iter().any(|flow| flow.values.rtt_s.is_some())
+                && shown.contains(", RTT ")
                 && metrics.contains("\nncmesh_flow_rtt_seconds{scheme=\"braid\",source=\"n1\"")
         });
-        let known: Vec<_> = flows.iter().filter(|flow| flow.rtt_s.is_some()).collect();
+        let known: Vec<_> = flows.iter().filter(|flow| flow.values.rtt_s.is_some()).collect();
         let [flow] = &known[..] else { panic!("{flows:?}") };
         assert_eq!((flow.source.as_str(), flow.destination.as_str()), ("n1", "n2"));
         // The gateway sees a request later than the program that sends it, and the reply earlier.
-        let (rtt, least) = (flow.rtt_s.unwrap(), flow.min_rtt_s.unwrap());
+        let (rtt, least) = (flow.values.rtt_s.unwrap(), flow.values.min_rtt_s.unwrap());
         assert!(0.0 < least && least.max(rtt) < longest + 1e-5, "{flow:?} {longest}");
         // The other node only answered.
-        assert!(pair[1].status().flows.iter().all(|flow| flow.rtt_s.is_none()));
+        assert!(pair[1].status().flows.iter().all(|flow| flow.values.rtt_s.is_none()));
     }
+    console_has_what_the_node_knows(&pair[0]);
+}
+
+/// Follows a node's console until it shows the round trip of the flow from there, and checks that
+/// nothing is shown that the node does not know.
+fn console_has_what_the_node_knows(node: &Node) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut messages = ApiClient::new(node.socket()).follow("/v1/messages").await.unwrap();
+        let mut meta = None;
+        let mut key = Key::default();
+        while key.flows.iter().all(|flow| flow.rtt_s.is_none()) {
+            match serde_json::from_str(&messages.next().await.unwrap().unwrap()).unwrap() {
+                Message::Meta(new) => meta = Some(new),
+                Message::Key(new) => key = new,
+                Message::Tick(tick) => key.apply(&tick).unwrap(),
+                Message::Event(_) => {}
+            }
+        }
+        let meta = meta.unwrap();
+        let other = meta.nodes.iter().position(|other| Some(other.id) != meta.observer).unwrap();
+        let known = |column: &[Option<Count>]| column.iter().filter(|n| n.is_some()).count();
+        assert_eq!((key.nodes.control_us[other], key.nodes.queue[other]), (None, None));
+        assert_eq!((known(&key.nodes.control_us), known(&key.links.channel)), (1, 0));
+        for (flow, state) in meta.flows.iter().zip(&key.flows) {
+            let is_here = Some(flow.to) == meta.observer;
+            assert_eq!((state.delivered.is_some(), state.bits.is_some()), (is_here, is_here));
+            assert_eq!((state.offered, state.delay_s), (None, None), "{state:?}");
+        }
+    });
 }
 
 /// Nobody is told a route: each node has an address by its id and announces it, and one announces

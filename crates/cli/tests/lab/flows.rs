@@ -113,7 +113,7 @@ async fn round_trip(lab: &mut Lab, node: usize) -> f64 {
     loop {
         lab.check().unwrap();
         let status: Status = lab.client(node).read("/v1/status").await.unwrap();
-        if let Some(rtt_s) = status.flows.iter().find_map(|flow| flow.rtt_s) {
+        if let Some(rtt_s) = status.flows.iter().find_map(|flow| flow.values.rtt_s) {
             return rtt_s;
         }
         assert!(Instant::now() < deadline, "no round trip: {:?}", status.flows);
@@ -128,7 +128,7 @@ pub(crate) async fn delivered(lab: &mut Lab, node: usize, wanted: u64) -> u64 {
     loop {
         lab.check().unwrap();
         let status: Status = lab.client(node).read("/v1/status").await.unwrap();
-        let delivered = status.flows.iter().map(|flow| flow.delivered).sum();
+        let delivered = status.flows.iter().filter_map(|flow| flow.values.delivered).sum();
         if delivered >= wanted {
             return delivered;
         }

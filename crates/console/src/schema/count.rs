@@ -13,7 +13,7 @@ impl Count {
     /// Returns how much a counter has grown since `before`; `None` if it fell, or grew by more than
     /// a tick can say.
     #[must_use]
-    pub fn since(self, before: Self) -> Option<u32> {
+    pub fn growth_since(self, before: Self) -> Option<u32> {
         self.0.checked_sub(before.0).and_then(|grown| u32::try_from(grown).ok())
     }
 

@@ -86,3 +86,30 @@ pub enum Stage {
     /// The source could not go on sending.
     Failed,
 }
+
+impl Stage {
+    /// All stages.
+    pub(super) const ALL: [Self; 7] = [
+        Self::Waiting,
+        Self::Open,
+        Self::Verifying,
+        Self::Complete,
+        Self::Withdrawn,
+        Self::Refused,
+        Self::Failed,
+    ];
+
+    /// Returns its name in commands and in the console.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Open => "under way",
+            Self::Verifying => "verifying",
+            Self::Complete => "complete",
+            Self::Withdrawn => "withdrawn",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+        }
+    }
+}

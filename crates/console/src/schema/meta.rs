@@ -1,11 +1,16 @@
 //! What there is in a mesh: nodes, links, and what is sent over them.
 
 use super::Count;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// Version of the schema. Readers refuse others.
-pub const SCHEMA: u32 = 1;
+/// Version of the schema. Since version 2, what is not known is absent or null, not zero. Readers
+/// refuse newer ones, and those before [`OLDEST_SCHEMA`].
+pub const SCHEMA: u32 = 2;
+
+/// Oldest version of the schema that can be read.
+pub const OLDEST_SCHEMA: u32 = 1;
 
 /// Time between two ticks, s.
 pub const TICK_S: f64 = 0.1;
@@ -75,7 +80,7 @@ pub struct Node {
 }
 
 /// Position of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Position {
     /// On a plan.

@@ -17,35 +17,50 @@
 //! belongs to row i. In a tick, rows in which nothing changed are left out, and so are columns that
 //! have nothing but zeros.
 //!
+//! Each state is declared once, in `flow`, `transfer`, `stream` and `tables`, by the macros of
+//! `declare`. What is not known is absent in a key, or null in a column: a daemon knows little of
+//! other nodes.
+//!
 //! Counters in keys, seeds and sizes have 64 bits and are strings ([`Count`]), since numbers in
 //! JavaScript are exact up to 53 bits only. Growth in a tick has 32 bits and is a number; if it has
 //! more, or a counter fell because its node was started again, a key takes the tick's place. Times
 //! are seconds of the run since its start. Nodes are named by their ids, everything else by its
 //! place in the lists of [`Meta`].
 
-mod change;
 mod count;
+mod declare;
 mod event;
+mod field;
+mod flow;
 mod key;
 mod meta;
+mod parts;
+mod stream;
+mod tables;
 mod tick;
+mod transfer;
+mod types;
+mod typescript;
+mod value;
 
-pub use change::Mismatch;
 pub use count::Count;
 pub use event::{Event, EventKind, Stage};
-pub use key::{
-    FlowState, Hop, Key, LinkTable, NodeTable, Places, Rank, ReceiverState, StreamReceiverState,
-    StreamState, TransferState,
-};
+pub use field::{Field, Unit};
+pub use flow::{FlowState, FlowTick, FlowValues};
+pub use key::Key;
 pub use meta::{
-    Flow, KEY_S, Layer, Link, Meta, Node, Position, SCHEMA, Source, Stream, TICK_S, Transfer,
+    Flow, KEY_S, Layer, Link, Meta, Node, OLDEST_SCHEMA, Position, SCHEMA, Source, Stream, TICK_S,
+    Transfer,
 };
+pub use parts::{Hop, Rank};
 use serde::{Deserialize, Serialize};
-pub use tick::{
-    FlowTick, LinkTicks, Moves, NodeTicks, ReceiverTick, StreamReceiverTick, StreamTick, Tick,
-    TransferTick,
-};
+pub use stream::{StreamReceiverState, StreamReceiverTick, StreamState, StreamTick};
+pub use tables::{LinkTable, LinkTicks, Moves, NodeTable, NodeTicks, Places};
+pub use tick::Tick;
+pub use transfer::{ReceiverState, ReceiverTick, TransferState, TransferTick};
 use ts_rs::TS;
+pub use types::{declaration, typescript};
+pub use value::{Change, Mismatch, NeedsKey, Numbers};
 
 /// A message to a console.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
@@ -78,66 +93,4 @@ pub fn delay(seconds: f64) -> f64 {
 #[must_use]
 pub fn share(share: f64) -> f64 {
     (share.clamp(0.0, 1.0) * 100.0).round() / 100.0
-}
-
-/// Returns the declaration of a type in TypeScript, with its doc comment.
-#[must_use]
-pub fn declaration<T: TS>() -> String {
-    // Unions and fields begin on lines of their own, and no line ends with a space. Nor is one
-    // longer than 100 columns: then it is a union of words.
-    let declared = format!("export {}", T::decl().replace(" | {", "\n  | {").replace(" \n", "\n"));
-    let short = |line: &str| match line.len() {
-        ..=100 => line.to_owned(),
-        _ => line.replace(" | \"", "\n  | \""),
-    };
-    let lines: Vec<String> = declared.lines().map(short).collect();
-    format!("\n{}{}\n", T::docs().unwrap_or_default(), lines.join("\n"))
-}
-
-/// Returns the types of the schema in TypeScript, as the console's source has them.
-#[must_use]
-pub fn typescript() -> String {
-    const BY: &str = "cargo run -p ncmesh-console --example types";
-    let mut text = format!("// Generated; do not edit: {BY}\n");
-    // From the message down.
-    macro_rules! declare {
-        ($($type:ty),+ $(,)?) => { $(text.push_str(&declaration::<$type>());)+ };
-    }
-    declare!(
-        Message,
-        Meta,
-        Source,
-        Node,
-        Position,
-        Link,
-        Transfer,
-        Flow,
-        Stream,
-        Layer,
-        Key,
-        NodeTable,
-        LinkTable,
-        TransferState,
-        ReceiverState,
-        Rank,
-        FlowState,
-        StreamState,
-        StreamReceiverState,
-        Hop,
-        Places,
-        Tick,
-        NodeTicks,
-        LinkTicks,
-        TransferTick,
-        ReceiverTick,
-        FlowTick,
-        StreamTick,
-        StreamReceiverTick,
-        Moves,
-        Event,
-        EventKind,
-        Stage,
-        Count,
-    );
-    text
 }

@@ -1,19 +1,13 @@
 //! What changed in a tick: counters by how much they grew, everything else by its new value.
+//!
+//! A source tells its whole state as keys. [`Key::tick_since`] is what changed between two of them,
+//! and [`Key::apply`] is its inverse, for readers and tests.
 
-use super::{Hop, Rank, Stage};
+use super::tables::place;
+use super::value::{Mismatch, NeedsKey, State};
+use super::{FlowTick, Key, LinkTicks, Moves, NodeTicks, StreamTick, TransferTick};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
-
-/// Returns whether a list is empty, or nothing but zeros: then it is left out.
-fn is_zero<T: Default + PartialEq>(column: &[T]) -> bool {
-    column.iter().all(|grown| *grown == T::default())
-}
-
-/// Returns whether a counter did not grow.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_unchanged(grown: &u32) -> bool {
-    *grown == 0
-}
 
 /// Changes since the key or tick before. What is absent did not change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
@@ -47,242 +41,63 @@ pub struct Tick {
     pub moves: Option<Moves>,
 }
 
-/// Nodes that moved, a row for each, and how far. A column that is absent has zeros only.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[serde(deny_unknown_fields)]
-pub struct Moves {
-    /// Places in the list of nodes, ascending.
-    pub row: Vec<u32>,
-    /// To the east, dm.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<i32>>", optional)]
-    pub x_dm: Vec<i32>,
-    /// To the north, dm.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<i32>>", optional)]
-    pub y_dm: Vec<i32>,
-    /// Upwards, dm.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<i32>>", optional)]
-    pub z_dm: Vec<i32>,
+impl Key {
+    /// Returns what changed since `before`.
+    ///
+    /// # Errors
+    /// A tick cannot tell it: a list has grown, a counter has fallen, or has become known or
+    /// unknown.
+    pub fn tick_since(&self, before: &Self) -> Result<Tick, NeedsKey> {
+        Ok(Tick {
+            time_s: self.time_s,
+            nodes: self.nodes.ticks_since(&before.nodes)?,
+            links: self.links.ticks_since(&before.links)?,
+            transfers: changes(&self.transfers, &before.transfers)?,
+            flows: changes(&self.flows, &before.flows)?,
+            streams: changes(&self.streams, &before.streams)?,
+            moves: match (&self.places, &before.places) {
+                (Some(now), Some(before)) => now.moves_since(before)?,
+                (None, None) => None,
+                _ => return Err(NeedsKey),
+            },
+        })
+    }
+
+    /// Adds a tick, so that this becomes the state at its time.
+    ///
+    /// # Errors
+    /// [`Mismatch`]; the key is then of no use any more.
+    pub fn apply(&mut self, tick: &Tick) -> Result<(), Mismatch> {
+        self.time_s = tick.time_s;
+        if let Some(nodes) = &tick.nodes {
+            self.nodes.apply(nodes)?;
+        }
+        if let Some(links) = &tick.links {
+            self.links.apply(links)?;
+        }
+        apply_all(&mut self.transfers, &tick.transfers)?;
+        apply_all(&mut self.flows, &tick.flows)?;
+        apply_all(&mut self.streams, &tick.streams)?;
+        if let Some(moves) = &tick.moves {
+            self.places.as_mut().ok_or(Mismatch)?.apply(moves)?;
+        }
+        Ok(())
+    }
 }
 
-/// Nodes that changed, a row for each. A column that is absent has zeros only.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
-#[serde(deny_unknown_fields)]
-pub struct NodeTicks {
-    /// Places in the list of nodes, ascending.
-    pub row: Vec<u32>,
-    /// Control frames sent.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub control: Vec<u32>,
-    /// Data frames sent.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub data: Vec<u32>,
-    /// Coded frames sent.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub coded: Vec<u32>,
-    /// Time on the air of the control frames, us.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub control_us: Vec<u32>,
-    /// Time on the air of the data frames, us.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub data_us: Vec<u32>,
-    /// Time on the air of the coded frames, us.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub coded_us: Vec<u32>,
-    /// Packets that wait to be sent now: the value, not its change.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub queue: Vec<u32>,
-    /// Whether the nodes run now, if that changed for any of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[ts(as = "Option<Vec<bool>>", optional)]
-    pub up: Vec<bool>,
+/// Returns the changes of a list's entries, without those that did not change.
+fn changes<S: State<Id = u32>>(now: &[S], before: &[S]) -> Result<Vec<S::Tick>, NeedsKey> {
+    if now.len() != before.len() {
+        return Err(NeedsKey);
+    }
+    let mut changes = Vec::new();
+    for ((now, before), place) in now.iter().zip(before).zip(0..) {
+        changes.extend(now.tick_since(before, place)?);
+    }
+    Ok(changes)
 }
 
-/// Links that changed, a row for each. A column that is absent has zeros only.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
-#[serde(deny_unknown_fields)]
-pub struct LinkTicks {
-    /// Places in the list of links, ascending.
-    pub row: Vec<u32>,
-    /// Frames that arrived.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub heard: Vec<u32>,
-    /// Frames that the channel lost.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub channel: Vec<u32>,
-    /// Frames lost to a collision.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub collision: Vec<u32>,
-    /// Frames that arrived with payload new to the receiver.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub innovative: Vec<u32>,
-    /// Frames that arrived with payload the receiver could do without.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub redundant: Vec<u32>,
-    /// Places in the list of links whose measured delivery changed, ascending.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub delivery_row: Vec<u32>,
-    /// New measured delivery of those links, 0 to 1.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[ts(as = "Option<Vec<f64>>", optional)]
-    pub delivery: Vec<f64>,
-}
-
-/// Changes of a transfer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
-#[serde(deny_unknown_fields)]
-pub struct TransferTick {
-    /// Place of the transfer in the list of transfers.
-    pub transfer: u32,
-    /// New stage at the source.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub stage: Option<Stage>,
-    /// Data packets that the source sent.
-    #[serde(default, skip_serializing_if = "is_unchanged")]
-    #[ts(as = "Option<u32>", optional)]
-    pub packets: u32,
-    /// Ids of the nodes that forward now: the whole list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub forwarders: Option<Vec<u16>>,
-    /// Receivers that changed, or joined.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[ts(as = "Option<Vec<ReceiverTick>>", optional)]
-    pub receivers: Vec<ReceiverTick>,
-}
-
-/// Changes of a transfer at a receiver.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
-#[serde(deny_unknown_fields)]
-pub struct ReceiverTick {
-    /// Id of the receiver.
-    pub node: u16,
-    /// New stage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub stage: Option<Stage>,
-    /// Bytes of the file that it got.
-    #[serde(default, skip_serializing_if = "is_unchanged")]
-    #[ts(as = "Option<u32>", optional)]
-    pub bytes: u32,
-    /// Innovative packets that it heard.
-    #[serde(default, skip_serializing_if = "is_unchanged")]
-    #[ts(as = "Option<u32>", optional)]
-    pub innovative: u32,
-    /// Packets that it heard and that were not innovative.
-    #[serde(default, skip_serializing_if = "is_unchanged")]
-    #[ts(as = "Option<u32>", optional)]
-    pub redundant: u32,
-    /// Numbers of the generations that it decoded.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub complete: Vec<u32>,
-    /// Generation that is being received now, and how much of it is there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub rank: Option<Rank>,
-}
-
-/// Changes of a flow.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
-#[serde(deny_unknown_fields)]
-pub struct FlowTick {
-    /// Place of the flow in the list of flows.
-    pub flow: u32,
-    /// Packets that the source's host offered.
-    #[serde(default, skip_serializing_if = "is_unchanged")]
-    #[ts(as = "Option<u32>", optional)]
-    pub offered: u32,
-    /// Packets that arrived.
-    #[serde(default, skip_serializing_if = "is_unchanged")]
-    #[ts(as = "Option<u32>", optional)]
-    pub delivered: u32,
-    /// Bits of the packets that arrived.
-    #[serde(default, skip_serializing_if = "is_unchanged")]
-    #[ts(as = "Option<u32>", optional)]
-    pub bits: u32,
-    /// Mean time on the way of the packets that arrived, s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub delay_s: Option<f64>,
-    /// Packets that wait at the source now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub queue: Option<u32>,
-    /// New scheme.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub scheme: Option<String>,
-    /// Why packets are not coded now; empty if they are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub why: Option<String>,
-    /// New share of combinations, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub coded_share: Option<f64>,
-    /// New smoothed round trip, s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub rtt_s: Option<f64>,
-    /// New shortest round trip, s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub min_rtt_s: Option<f64>,
-}
-
-/// Changes of a stream.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
-#[serde(deny_unknown_fields)]
-pub struct StreamTick {
-    /// Place of the stream in the list of streams.
-    pub stream: u32,
-    /// Packets that its source took, by layer.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub taken: Vec<u32>,
-    /// Receivers that changed, or joined.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[ts(as = "Option<Vec<StreamReceiverTick>>", optional)]
-    pub receivers: Vec<StreamReceiverTick>,
-    /// Its tree now: the whole of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub tree: Option<Vec<Hop>>,
-}
-
-/// Changes of a stream at a receiver.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
-#[serde(deny_unknown_fields)]
-pub struct StreamReceiverTick {
-    /// Id of the receiver.
-    pub node: u16,
-    /// Packets received, by layer.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub packets: Vec<u32>,
-    /// Bits received, by layer.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[ts(as = "Option<Vec<u32>>", optional)]
-    pub bits: Vec<u32>,
-    /// Why it gets too little; empty if it no longer does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub problem: Option<String>,
+/// Adds the changes of a list's entries.
+fn apply_all<S: State<Id = u32>>(list: &mut [S], changes: &[S::Tick]) -> Result<(), Mismatch> {
+    changes.iter().try_for_each(|change| place(list, S::id_of(change))?.apply_tick(change))
 }

@@ -57,35 +57,39 @@ pub(crate) fn state(time_s: f64, numbers: &[u32]) -> Key {
     let mut next = numbers.iter().copied().cycle();
     let mut number = || next.next().unwrap_or(0);
     let mut counts = |rows: usize| (0..rows).map(|_| Count(number().into())).collect::<Vec<_>>();
+    // The second node, and the losses of the second link, are not known.
+    let mut column = |known: usize| {
+        let known = counts(known).into_iter().map(Some);
+        known.chain([None, None]).take(2).collect::<Vec<_>>()
+    };
     let nodes = NodeTable {
-        control: counts(2),
-        data: counts(2),
-        coded: counts(2),
-        control_us: counts(2),
-        data_us: counts(2),
-        coded_us: counts(2),
+        control: column(1),
+        data: column(1),
+        coded: column(1),
+        control_us: column(1),
+        data_us: column(1),
+        coded_us: column(1),
         ..NodeTable::default()
     };
     let links = LinkTable {
-        heard: counts(2),
-        channel: counts(2),
-        collision: counts(2),
-        innovative: counts(2),
-        redundant: counts(2),
+        heard: column(2),
+        channel: column(1),
+        collision: column(1),
+        innovative: column(2),
+        redundant: column(2),
         delivery: vec![],
     };
     let receiver = ReceiverState {
         node: 2,
         bytes: counts(1)[0],
-        innovative: counts(1)[0],
-        redundant: counts(1)[0],
+        innovative: Some(counts(1)[0]),
         ..ReceiverState::default()
     };
-    let transfer = TransferState { packets: counts(1)[0], ..TransferState::default() };
+    let transfer = TransferState { packets: Some(counts(1)[0]), ..TransferState::default() };
     let flow = FlowState {
-        offered: counts(1)[0],
-        delivered: counts(1)[0],
-        bits: counts(1)[0],
+        offered: Some(counts(1)[0]),
+        delivered: Some(counts(1)[0]),
+        bits: Some(counts(1)[0]),
         ..FlowState::default()
     };
     let stream_receiver =
@@ -97,13 +101,16 @@ pub(crate) fn state(time_s: f64, numbers: &[u32]) -> Key {
         time_s,
         nodes: NodeTable {
             up: vec![number() % 2 == 0, true],
-            queue: vec![number() % 3, number() % 3],
+            queue: vec![Some(number() % 3), None],
             ..nodes
         },
-        links: LinkTable { delivery: vec![share, 0.5], ..links },
+        links: LinkTable {
+            delivery: vec![(number() % 3 > 0).then_some(share), Some(0.5)],
+            ..links
+        },
         transfers: vec![TransferState {
-            stage: if number() % 2 == 0 { Stage::Open } else { Stage::Complete },
-            forwarders: (0..(number() % 3) as u16).collect(),
+            stage: Some(if number() % 2 == 0 { Stage::Open } else { Stage::Complete }),
+            forwarders: Some((0..(number() % 3) as u16).collect()),
             receivers: vec![ReceiverState {
                 complete: (0..generation).collect(),
                 rank: Some(Rank { generation, rank: number() % 33, size: 32 }),
@@ -113,7 +120,7 @@ pub(crate) fn state(time_s: f64, numbers: &[u32]) -> Key {
         }],
         flows: vec![FlowState {
             delay_s: Some(share),
-            queue: number() % 3,
+            queue: (number() % 4 > 0).then_some(u64::from(number() % 3)),
             scheme: "braid".into(),
             why: if number() % 2 == 0 { "no second flow".into() } else { String::new() },
             coded_share: Some(share),

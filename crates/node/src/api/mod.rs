@@ -4,6 +4,7 @@ pub mod answers;
 mod blocking;
 pub mod client;
 mod measure;
+pub mod reference;
 mod reload;
 pub(crate) mod routes;
 mod send;

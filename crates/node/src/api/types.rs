@@ -1,16 +1,17 @@
 //! JSON types of the HTTP API, which the command line uses too.
 
-use ncmesh_console::schema::Position;
+use ncmesh_console::schema::{FlowValues, Position};
 use ncmesh_engine::file::ReceiverState;
 use ncmesh_engine::tunnel::RelayMode;
 use ncmesh_stack::Usage;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use ts_rs::TS;
 
 /// Answer to `GET /v1/status`: state of the node.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
     /// The program's version.
     pub version: String,
@@ -20,10 +21,11 @@ pub struct Status {
     pub name: String,
     /// Number of this start of the node (epoch).
     pub epoch: u64,
-    /// Newest version of the wire format that this node and all its neighbours understand.
+    /// Newest version of the [wire format](wire-format.md#versions) that this node and all its
+    /// neighbours understand.
     pub wire_version: u8,
-    /// Nodes whose frames are of a version that this node does not understand, with that version.
-    /// Nothing proves who sent such frames.
+    /// Nodes that sent frames of a version in the last minute that this node does not understand,
+    /// by id, with that version. Nothing proves who sent them.
     #[serde(default)]
     pub strangers: BTreeMap<u16, u8>,
     /// Ids that two nodes use, this node's own among them, as was noticed in the last minutes.
@@ -59,7 +61,7 @@ pub struct Status {
     pub sent: Vec<Traffic>,
     /// Frames and bytes heard, by service and kind.
     pub heard: Vec<Traffic>,
-    /// Received frames that were dropped, by reason.
+    /// Received frames that were dropped, by [reason](wire-format.md).
     pub drops: BTreeMap<String, u64>,
     /// The tunnel's gateway, if this node has one.
     pub tunnel: Option<Tunnel>,
@@ -69,12 +71,13 @@ pub struct Status {
     pub streams: Vec<Stream>,
     /// Coding across flows, for each tunnel scheme that does so.
     pub coding: Vec<Coding>,
-    /// Possible problems and what to do about them.
+    /// Possible problems and what to do about them: foreign keys, files that wait for space or
+    /// descriptors, state that cannot be written.
     pub hints: Vec<String>,
 }
 
 /// Parts of files that are kept for when their sources return.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeptParts {
     /// Number of files.
     pub files: usize,
@@ -83,7 +86,7 @@ pub struct KeptParts {
 }
 
 /// Runs of the program after a received file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hooks {
     /// Number that run now.
     pub running: usize,
@@ -96,11 +99,11 @@ pub struct Hooks {
 }
 
 /// Gateway between the host and a tunnel scheme.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tunnel {
     /// Name of the scheme.
     pub scheme: String,
-    /// Why it is this scheme, in words.
+    /// Why it is this scheme: `as asked`, or `auto: ` and the reason.
     pub scheme_reason: String,
     /// Name of the TUN device.
     pub device: String,
@@ -122,7 +125,7 @@ pub struct Tunnel {
     pub packets_in: u64,
     /// Bytes of these packets.
     pub bytes_in: u64,
-    /// Dropped packets by reason.
+    /// Dropped packets by [reason](../guide/tunnel.md#the-gateway).
     pub drops: BTreeMap<String, u64>,
     /// ICMP messages sent to the host.
     pub icmp_sent: u64,
@@ -131,7 +134,7 @@ pub struct Tunnel {
 }
 
 /// Addresses that are reached through a node.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TunnelRoute {
     /// The addresses.
     pub prefix: String,
@@ -142,7 +145,7 @@ pub struct TunnelRoute {
 }
 
 /// Flow of packets from one node to another, as this node sees it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Flow {
     /// Name of the scheme.
     pub scheme: String,
@@ -150,30 +153,14 @@ pub struct Flow {
     pub source: String,
     /// Name of the destination, or its id while the name is unknown.
     pub destination: String,
-    /// Packets this node still has to send: MC2's credits, otherwise the length of the queue.
-    pub credits: u64,
-    /// Data frames of the flow that were heard and addressed to this node or to several.
-    pub heard: u64,
-    /// Number of those frames that were innovative.
-    pub innovative: u64,
-    /// Packets delivered to this node's host.
-    pub delivered: u64,
-    /// Bytes of these packets.
-    pub delivered_bytes: u64,
-    /// Packets lost at this node.
-    pub lost: u64,
-    /// Round trip from this node to the destination's hosts and back, smoothed, s, as their packets
-    /// of TCP and ping tell. Null if none did in the last 10 s, and for flows of other sources.
-    #[serde(default)]
-    pub rtt_s: Option<f64>,
-    /// Shortest round trip of the last 10 s, s. Null where `rtt_s` is.
-    #[serde(default)]
-    pub min_rtt_s: Option<f64>,
+    /// What this node knows of it.
+    #[serde(flatten)]
+    pub values: FlowValues,
 }
 
 /// One element of `GET /v1/streams`: a live stream as this node sees it. Lists of layers begin with
 /// the base layer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stream {
     /// Id of the stream: its source and a number.
     pub id: String,
@@ -198,7 +185,7 @@ pub struct Stream {
 }
 
 /// State of a stream at its source.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamSending {
     /// Packets sent by the application, by layer.
     pub packets: Vec<u64>,
@@ -209,7 +196,7 @@ pub struct StreamSending {
 }
 
 /// State of a stream at a receiver.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamReceiving {
     /// Packets received, by layer.
     pub packets: Vec<u64>,
@@ -232,17 +219,17 @@ pub struct StreamReceiving {
 }
 
 /// Problem of a receiver and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// Machine-readable code: `no_path`, `nothing_arrives`, `below_minimum`, `source_sends_less` or
-    /// `no_such_layer`.
+    /// [Code](../guide/streams.md#when-something-is-wrong): `no_path`, `nothing_arrives`,
+    /// `below_minimum`, `source_sends_less` or `no_such_layer`.
     pub code: String,
     /// Message for people.
     pub text: String,
 }
 
 /// One element of `GET /v1/streams/received`: a group that this node joined.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JoinedGroup {
     /// Name of the group.
     pub group: String,
@@ -253,7 +240,7 @@ pub struct JoinedGroup {
 }
 
 /// Queue of a stream for one next hop.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamQueue {
     /// Name of the next hop.
     pub to: String,
@@ -284,7 +271,7 @@ pub struct StreamQueue {
 pub const MOSTLY_CODED: f64 = 0.5;
 
 /// Counters of coding across flows.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Coding {
     /// Name of the scheme.
     pub scheme: String,
@@ -306,6 +293,7 @@ pub struct Coding {
     /// Neighbours that this node does not code for at present.
     pub stopped: Vec<Stopped>,
     /// Relay mode of CORE for generations that begin now. Absent for schemes with one mode.
+    #[schemars(with = "Option<String>")]
     pub relay: Option<RelayMode>,
     /// Whether crossing flows are combined. Absent if that cannot be changed while the daemon runs.
     pub combines: Option<bool>,
@@ -318,7 +306,7 @@ pub struct Coding {
 }
 
 /// Hold time: how long packets of one direction wait for others to be coded with.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hold {
     /// Name of the previous hop.
     pub previous: String,
@@ -329,7 +317,7 @@ pub struct Hold {
 }
 
 /// Neighbour that this node does not code for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stopped {
     /// Name of the neighbour.
     pub neighbor: String,
@@ -338,7 +326,7 @@ pub struct Stopped {
 }
 
 /// Frame counters of one kind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Traffic {
     /// The service: `link`, `route` or an engine.
     pub service: String,
@@ -351,13 +339,14 @@ pub struct Traffic {
 }
 
 /// One element of `GET /v1/peers`: another node of the mesh.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Peer {
     /// Id of the node.
     pub id: u16,
     /// Name of the node. Absent until its link state was heard.
     pub name: Option<String>,
-    /// Where it says that it is. Absent until it does.
+    /// Where it says that it is, `{"kind": "plan", "x", "y", "z"}` in metres or `{"kind": "earth",
+    /// "latitude", "longitude"}` in degrees. Absent until it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
     /// Whether the node is heard directly.
@@ -381,7 +370,7 @@ pub struct Peer {
 }
 
 /// Direction of a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// This node is its source.
@@ -391,7 +380,7 @@ pub enum Direction {
 }
 
 /// State of a transfer or of a receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// The receiver has not answered yet.
@@ -425,7 +414,7 @@ impl From<ReceiverState> for State {
 }
 
 /// One element of `GET /v1/transfers`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Transfer {
     /// Id of the transfer, for instance `3-09ab12ff`.
     pub id: String,
@@ -441,7 +430,7 @@ pub struct Transfer {
     pub source: String,
     /// Name of the scheme. Absent if no engine of this node carries the transfer.
     pub scheme: Option<String>,
-    /// Why this scheme, in words; at the source only.
+    /// Why this scheme, at the source only: `as asked`, or `auto: ` and the reason.
     pub scheme_reason: Option<String>,
     /// Direction, as seen from this node.
     pub direction: Direction,
@@ -463,7 +452,7 @@ pub struct Transfer {
     pub source_packets: u64,
     /// Payload bytes of the source's packets divided by the size of the file.
     pub source_redundancy: f64,
-    /// Names of the forwarders; at the source only.
+    /// Names of the forwarders, at the source only; `cascade` lists none.
     pub forwarders: Vec<String>,
     /// Innovative packets; at a receiver.
     pub innovative: u64,
@@ -474,7 +463,7 @@ pub struct Transfer {
 }
 
 /// Receiver of a transfer, as the source sees it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Receiver {
     /// Id of the receiver.
     pub id: u16,

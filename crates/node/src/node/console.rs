@@ -2,14 +2,14 @@
 //!
 //! A [`View`] is kept by whoever tells the console, and goes with each call to the node: the places
 //! of nodes and links in its lists must stay what they are. A node knows its own counters, what it
-//! hears of its neighbours, and the link state of all. What only others know is zero;
+//! hears of its neighbours, and the link state of all. What only others know is unknown, not zero;
 //! [`Meta::observer`] says whose view it is.
 
 use super::Node;
 use ncmesh_console::schema::{
     Count, Event, EventKind, Flow, FlowState, Hop, KEY_S, Key, Layer, Link, LinkTable, Meta,
     NodeTable, ReceiverState, SCHEMA, Source, Stage, Stream, StreamReceiverState, StreamState,
-    TICK_S, Transfer, TransferState, delay, seconds, share,
+    TICK_S, Transfer, TransferState, seconds, share,
 };
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{self, Direction, TransferStatus};
@@ -142,7 +142,7 @@ impl Node {
             view.meta.nodes[place].position = self.position_of(*node);
         }
 
-        let mut table = NodeTable::of(view.meta.nodes.len());
+        let mut table = NodeTable::unknown(view.meta.nodes.len());
         // A node is up while somebody hears it. Its link state is kept for longer.
         let mut up = topology.around(self.id());
         up.extend(&inbound);
@@ -150,7 +150,7 @@ impl Node {
         let own = view.nodes[&self.id()];
         set_sent(&mut table, own, self.stack.counters());
         let queued: u64 = self.stack.flows().iter().map(|(_, flow)| flow.credits).sum();
-        table.queue[own] = u32::try_from(queued).unwrap_or(u32::MAX);
+        table.queue[own] = Some(u32::try_from(queued).unwrap_or(u32::MAX));
 
         let before = std::mem::replace(&mut view.state.nodes, table);
         for (place, was_up) in before.up.into_iter().enumerate() {
@@ -186,15 +186,14 @@ impl Node {
             }
         }
 
-        let mut table = LinkTable::of(view.meta.links.len());
+        let mut table = LinkTable::unknown(view.meta.links.len());
         for ((from, to), place) in &view.links {
-            let delivery = deliveries.get(&(*from, *to)).copied().unwrap_or(0.0);
-            table.delivery[*place] = share(delivery);
+            table.delivery[*place] = deliveries.get(&(*from, *to)).copied().map(share);
             if *to == me {
                 let counted = self.stack.counters().usefulness(*from);
-                table.heard[*place] = counted.frames.into();
-                table.innovative[*place] = counted.innovative.into();
-                table.redundant[*place] = counted.redundant.into();
+                table.heard[*place] = Some(counted.frames.into());
+                table.innovative[*place] = Some(counted.innovative.into());
+                table.redundant[*place] = Some(counted.redundant.into());
             }
         }
         view.state.links = table;
@@ -230,10 +229,9 @@ impl Node {
             node: me,
             stage,
             bytes: status.bytes.into(),
-            innovative: status.innovative.into(),
-            redundant: status.redundant.into(),
-            complete: Vec::new(),
-            rank: None,
+            innovative: Some(status.innovative.into()),
+            redundant: Some(status.redundant.into()),
+            ..ReceiverState::default()
         };
         let others = status.receivers.iter().map(|receiver| ReceiverState {
             node: receiver.node.0,
@@ -241,18 +239,22 @@ impl Node {
             bytes: receiver.bytes.into(),
             ..ReceiverState::default()
         });
-        let state = TransferState {
-            stage: if is_sending { stage } else { Stage::Open },
-            packets: status.source_packets.into(),
-            forwarders: status.forwarders.iter().map(|node| node.0).collect(),
-            receivers: if is_sending { others.collect() } else { vec![own] },
+        // Only the source knows what it has sent, and only a receiver what it has heard.
+        let state = if is_sending {
+            TransferState {
+                stage: Some(stage),
+                packets: Some(status.source_packets.into()),
+                forwarders: Some(status.forwarders.iter().map(|node| node.0).collect()),
+                receivers: others.collect(),
+            }
+        } else {
+            TransferState { receivers: vec![own], ..TransferState::default() }
         };
         let before = std::mem::replace(&mut view.state.transfers[place], state);
         let transfer = place as u32;
-        let was = if is_sending {
-            before.stage
-        } else {
-            before.receivers.first().map_or(Stage::Waiting, |r| r.stage)
+        let was = match before.receivers.first() {
+            Some(own) if !is_sending => own.stage,
+            _ => before.stage.unwrap_or_default(),
         };
         if was != stage {
             view.note(self.id(), EventKind::Transfer { transfer, stage });
@@ -291,16 +293,13 @@ impl Node {
             };
             let coding = coding.iter().find(|(name, _)| *name == scheme).map(|(_, status)| status);
             let why = coding.map(|status| status.why_not.join("; ")).unwrap_or_default();
+            let values = self.flow_values(scheme, &status);
             let state = &mut view.state.flows[place];
-            state.delivered = status.delivered.into();
-            state.bits = (8 * status.delivered_bytes).into();
-            state.queue = u32::try_from(status.credits).unwrap_or(u32::MAX);
+            values.tell(state);
+            state.bits = values.delivered_bytes.map(|bytes| Count(8 * bytes));
             scheme.clone_into(&mut state.scheme);
             state.why = why;
             state.coded_share = coding.and_then(CodingStatus::ratio).map(share);
-            let round_trip = self.round_trip(scheme, &status);
-            state.rtt_s = round_trip.map(|trip| delay(trip.smoothed.as_secs_f64()));
-            state.min_rtt_s = round_trip.map(|trip| delay(trip.min.as_secs_f64()));
         }
     }
 

@@ -8,7 +8,7 @@ mod graph;
 mod handle;
 mod hook;
 mod measure;
-mod metrics;
+pub(crate) mod metrics;
 mod monitoring;
 mod neighbors;
 mod path;

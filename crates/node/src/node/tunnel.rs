@@ -3,6 +3,7 @@
 use super::Node;
 use crate::api::types::{self, ApiError, ErrorCode, Flow, TunnelChange};
 use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, V6_MTU_MIN, choose};
+use ncmesh_console::schema::FlowValues;
 use ncmesh_engine::registry::Choice;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::{FlowStatus, Relaying};
@@ -205,27 +206,33 @@ impl Node {
 
     /// Returns the flows through this node for `GET /v1/status`.
     pub(super) fn flows(&self) -> Vec<Flow> {
-        let flow = |(scheme, flow): (&'static str, FlowStatus)| {
-            let round_trip = self.round_trip(scheme, &flow);
-            Flow {
-                scheme: scheme.into(),
-                source: self.name_of(flow.source),
-                destination: self.name_of(flow.destination),
-                credits: flow.credits,
-                heard: flow.heard,
-                innovative: flow.innovative,
-                delivered: flow.delivered,
-                delivered_bytes: flow.delivered_bytes,
-                lost: flow.lost,
-                rtt_s: round_trip.map(|trip| trip.smoothed.as_secs_f64()),
-                min_rtt_s: round_trip.map(|trip| trip.min.as_secs_f64()),
-            }
+        let flow = |(scheme, flow): (&'static str, FlowStatus)| Flow {
+            scheme: scheme.into(),
+            source: self.name_of(flow.source),
+            destination: self.name_of(flow.destination),
+            values: self.flow_values(scheme, &flow),
         };
         self.stack.flows().into_iter().map(flow).collect()
     }
 
+    /// Returns what this node knows of a flow, for the API and for consoles.
+    pub(super) fn flow_values(&self, scheme: &str, flow: &FlowStatus) -> FlowValues {
+        let ends_here = flow.destination == self.id();
+        let round_trip = self.round_trip(scheme, flow);
+        FlowValues {
+            queue: Some(flow.credits),
+            heard: Some(flow.heard),
+            innovative: Some(flow.innovative),
+            delivered: ends_here.then_some(flow.delivered),
+            delivered_bytes: ends_here.then_some(flow.delivered_bytes),
+            lost: Some(flow.lost),
+            rtt_s: round_trip.map(|trip| trip.smoothed.as_secs_f64()),
+            min_rtt_s: round_trip.map(|trip| trip.min.as_secs_f64()),
+        }
+    }
+
     /// Returns the latest round trip of a flow that begins here and goes by the tunnel's scheme.
-    pub(super) fn round_trip(&self, scheme: &str, flow: &FlowStatus) -> Option<RoundTrip> {
+    fn round_trip(&self, scheme: &str, flow: &FlowStatus) -> Option<RoundTrip> {
         let is_own = |tunnel: &&Tunnel| flow.source == self.id() && scheme == tunnel.scheme();
         let tunnel = self.tunnel.as_ref().filter(is_own)?;
         tunnel.gateway.round_trip(flow.destination, self.clock.now())

@@ -8,7 +8,7 @@ use crate::host::Host;
 use crate::observe::Snapshot;
 use crate::scenario::Scenario;
 use crate::simulation::node_id;
-use ncmesh_console::schema::{EventKind, FlowState, delay, share};
+use ncmesh_console::schema::{Count, EventKind, FlowState, delay, share};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
@@ -53,7 +53,13 @@ impl Flows {
         let flows = scenario.flows.iter().map(|flow| Flow {
             from: flow.from,
             to: flow.to,
-            state: FlowState { scheme: scheme.to_owned(), ..FlowState::default() },
+            state: FlowState {
+                scheme: scheme.to_owned(),
+                offered: Some(Count(0)),
+                delivered: Some(Count(0)),
+                bits: Some(Count(0)),
+                ..FlowState::default()
+            },
             delays: (Duration::ZERO, 0),
             latest: Vec::new(),
         });
@@ -74,7 +80,7 @@ impl Flows {
     pub(super) fn offered(&mut self, packet: &[u8], at: Instant) {
         let Some(flow) = self.flow_of(packet) else { return };
         let flow = &mut self.flows[flow];
-        flow.state.offered.0 += 1;
+        add(&mut flow.state.offered, 1);
         packet.clone_into(&mut flow.latest);
         let hash = hash(packet);
         self.on_way.insert(hash, at);
@@ -86,8 +92,8 @@ impl Flows {
         let Some(flow) = self.flow_of(packet) else { return };
         let offered = self.on_way.remove(&hash(packet));
         let flow = &mut self.flows[flow];
-        flow.state.delivered.0 += 1;
-        flow.state.bits.0 += packet.len() as u64 * 8;
+        add(&mut flow.state.delivered, 1);
+        add(&mut flow.state.bits, packet.len() as u64 * 8);
         if let Some(offered) = offered {
             flow.delays.0 += at.since(offered);
             flow.delays.1 += 1;
@@ -125,7 +131,7 @@ impl Flows {
                 let mean = sum.as_secs_f64() / f64::from(packets);
                 flow.state.delay_s = Some(delay(mean));
             }
-            flow.state.queue = waiting(&snapshot.hosts[flow.from], self.scheme, flow);
+            flow.state.queue = Some(waiting(&snapshot.hosts[flow.from], self.scheme, flow));
             flow.state.coded_share = coded_share.or(flow.state.coded_share);
             why.clone_into(&mut flow.state.why);
         }
@@ -176,7 +182,7 @@ impl Flows {
 }
 
 /// Returns how many packets of a flow wait at its source: in the gateway and in the scheme.
-fn waiting(host: &Host, scheme: &str, flow: &Flow) -> u32 {
+fn waiting(host: &Host, scheme: &str, flow: &Flow) -> u64 {
     let gateway = host.gateway.as_ref().map_or(0, |g| g.waiting_like(&flow.latest) as u64);
     let (source, destination) = (node_id(flow.from), node_id(flow.to));
     let flows = host.stack().map(Stack::flows).into_iter().flatten();
@@ -184,7 +190,12 @@ fn waiting(host: &Host, scheme: &str, flow: &Flow) -> u32 {
         *name == scheme && status.source == source && status.destination == destination
     });
     let queued: u64 = own.map(|(_, status)| status.credits).sum();
-    u32::try_from(gateway + queued).unwrap_or(u32::MAX)
+    gateway + queued
+}
+
+/// Adds to a counter of what happened so far.
+fn add(counter: &mut Option<Count>, more: u64) {
+    counter.get_or_insert_default().0 += more;
 }
 
 /// Returns a hash of a packet.

@@ -64,12 +64,13 @@ impl Mesh {
                 meta.links.push(Link { from: link.0, to: link.1, loss: None });
             }
         }
-        let mut links = LinkTable::of(meta.links.len());
+        let mut links = LinkTable::unknown(meta.links.len());
+        (0..meta.links.len()).for_each(|place| links.begin(place));
         for (from, to, counters) in snapshot.medium.link_statistics() {
             if let Some(place) = self.places.get(&(node_id(from.0).0, node_id(to.0).0)) {
-                links.heard[*place] = counters.decoded.into();
-                links.channel[*place] = counters.erased.into();
-                links.collision[*place] = counters.corrupted.into();
+                links.heard[*place] = Some(counters.decoded.into());
+                links.channel[*place] = Some(counters.erased.into());
+                links.collision[*place] = Some(counters.corrupted.into());
             }
         }
 
@@ -78,15 +79,15 @@ impl Mesh {
             let host = usize::from(link.to).checked_sub(1).and_then(|to| snapshot.hosts.get(to));
             let Some(stack) = host.and_then(Host::stack) else { continue };
             let usefulness = stack.counters().usefulness(NodeId(link.from));
-            links.innovative[place] = usefulness.innovative.into();
-            links.redundant[place] = usefulness.redundant.into();
+            links.innovative[place] = Some(usefulness.innovative.into());
+            links.redundant[place] = Some(usefulness.redundant.into());
             if !self.is_measured {
                 let delivery = stack.topology().delivery(NodeId(link.from), NodeId(link.to));
-                links.delivery[place] = share(delivery);
+                links.delivery[place] = Some(share(delivery));
             }
         }
 
-        let mut nodes = NodeTable::of(snapshot.hosts.len());
+        let mut nodes = NodeTable::unknown(snapshot.hosts.len());
         for (node, host) in snapshot.hosts.iter().enumerate() {
             set_row(&mut nodes, node, host);
             self.note_neighbors(node, host, &mut links, events);
@@ -117,7 +118,7 @@ impl Mesh {
         for (neighbor, delivery) in host.stack().into_iter().flat_map(Stack::inbound) {
             neighbors.insert(neighbor);
             if let Some(place) = self.places.get(&(neighbor.0, node_id(node).0)) {
-                links.delivery[*place] = share(delivery);
+                links.delivery[*place] = Some(share(delivery));
             }
         }
         for neighbor in neighbors.difference(&known.neighbors) {
@@ -166,6 +167,7 @@ pub(super) fn places(snapshot: &Snapshot<'_>) -> Places {
 fn set_row(nodes: &mut NodeTable, node: usize, host: &Host) {
     let stack = host.stack();
     nodes.up[node] = stack.is_some();
+    nodes.begin(node);
     if let Some(stack) = stack {
         set_sent(nodes, node, stack.counters());
     }
@@ -177,5 +179,5 @@ fn set_row(nodes: &mut NodeTable, node: usize, host: &Host) {
     let queues = streams.flat_map(|(_, stream)| stream.queues);
     let held: u64 = queues.map(|queue| queue.held.iter().map(|n| u64::from(*n)).sum::<u64>()).sum();
     let gateway = host.gateway.as_ref().map_or(0, |gateway| gateway.waiting() as u64);
-    nodes.queue[node] = u32::try_from(flows + held + gateway).unwrap_or(u32::MAX);
+    nodes.queue[node] = Some(u32::try_from(flows + held + gateway).unwrap_or(u32::MAX));
 }

@@ -4,7 +4,7 @@ use crate::host::Host;
 use crate::observe::Snapshot;
 use crate::simulation::node_id;
 use ncmesh_console::schema::{
-    EventKind, Meta, Rank, ReceiverState, Stage, Transfer, TransferState,
+    Count, EventKind, Meta, Rank, ReceiverState, Stage, Transfer, TransferState,
 };
 use ncmesh_engine::file::{self, Direction, TransferStatus};
 use ncmesh_host::console::stage;
@@ -66,9 +66,18 @@ impl Transfers {
             bytes: manifest.geometry.size().into(),
             generations: Some(manifest.geometry.batches()),
         });
-        let receiver = |node| ReceiverState { node, ..ReceiverState::default() };
-        let receivers = receivers.map(receiver).collect();
-        self.states.push(TransferState { receivers, ..TransferState::default() });
+        let receiver = |node| ReceiverState {
+            node,
+            innovative: Some(Count(0)),
+            redundant: Some(Count(0)),
+            ..ReceiverState::default()
+        };
+        self.states.push(TransferState {
+            stage: Some(Stage::Waiting),
+            packets: Some(Count(0)),
+            forwarders: Some(Vec::new()),
+            receivers: receivers.map(receiver).collect(),
+        });
     }
 
     /// Brings the state of a transfer up to date.
@@ -87,9 +96,9 @@ impl Transfers {
             all.into_iter().find(|t: &TransferStatus| t.flow == flow && t.direction == direction)
         };
         if let Some(sending) = status(source, Direction::Sending) {
-            state.packets = sending.source_packets.into();
-            state.forwarders = sending.forwarders.iter().map(|node| node.0).collect();
-            enter(&mut state.stage, &sending, transfer, source, events);
+            state.packets = Some(sending.source_packets.into());
+            state.forwarders = Some(sending.forwarders.iter().map(|node| node.0).collect());
+            enter(state.stage.get_or_insert_default(), &sending, transfer, source, events);
         }
 
         for receiver in &mut state.receivers {
@@ -101,8 +110,8 @@ impl Transfers {
                 receiver.complete = written.collect();
             }
             receiver.bytes = status.bytes.into();
-            receiver.innovative = status.innovative.into();
-            receiver.redundant = status.redundant.into();
+            receiver.innovative = Some(status.innovative.into());
+            receiver.redundant = Some(status.redundant.into());
             let begun = status.begun.map(|file::Begun { batch, rank, packets }| Rank {
                 generation: batch,
                 rank,
