@@ -9,11 +9,14 @@
 mod cursor;
 pub mod frame;
 mod id;
+pub mod layout;
+pub mod record;
 mod replay;
 mod seal;
 
 pub use cursor::{Reader, Truncated, Writer};
 pub use frame::{Header, OpenError, Opened, SealedFrame, Versions};
 pub use id::{FlowId, NodeId, RadioAddress, Salt, ServiceId, StartId};
+pub use record::{Malformed, Record};
 pub use replay::ReplayWindow;
 pub use seal::{Cipher, Key, KeyError, Sealer};

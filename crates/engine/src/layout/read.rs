@@ -52,28 +52,29 @@ pub fn find<'v, 'a>(values: &'v [Value<'a>], name: &str) -> Option<&'v Content<'
     values.iter().filter(|value| value.name == name).nth(nth).map(|value| &value.content)
 }
 
-impl Layout {
-    /// Returns the name of the kind in traces, and the flow and batch that a frame belongs to.
-    #[must_use]
-    pub fn describe(&self, values: &[Value<'_>]) -> (&'static str, Option<FlowId>, Option<u32>) {
-        let number = |name| find(values, name).map(Content::number);
-        let node = |name| Some(NodeId(u16::try_from(number(name)?).ok()?));
-        let flow = match self.flow {
-            FlowOf::None => None,
-            FlowOf::Id(name) => match find(values, name) {
-                Some(Content::Flow(flow)) => Some(*flow),
-                _ => None,
-            },
-            FlowOf::Ends(source, destination) => {
-                node(source).zip(node(destination)).map(|(from, to)| flow_of(from, to))
-            }
-        };
-        let name = match self.variant {
-            Some((Is(field, value), name)) if number(field) == Some(value) => name,
-            _ => self.name,
-        };
-        (name, flow, self.batch.and_then(number).and_then(|batch| u32::try_from(batch).ok()))
-    }
+/// Returns the name of the kind in traces, and the flow and batch that a frame belongs to.
+#[must_use]
+pub fn describe(
+    layout: &Layout,
+    values: &[Value<'_>],
+) -> (&'static str, Option<FlowId>, Option<u32>) {
+    let number = |name| find(values, name).map(Content::number);
+    let node = |name| Some(NodeId(u16::try_from(number(name)?).ok()?));
+    let flow = match layout.flow {
+        FlowOf::None => None,
+        FlowOf::Id(name) => match find(values, name) {
+            Some(Content::Flow(flow)) => Some(*flow),
+            _ => None,
+        },
+        FlowOf::Ends(source, destination) => {
+            node(source).zip(node(destination)).map(|(from, to)| flow_of(from, to))
+        }
+    };
+    let name = match layout.variant {
+        Some((Is(field, value), name)) if number(field) == Some(value) => name,
+        _ => layout.name,
+    };
+    (name, flow, layout.batch.and_then(number).and_then(|batch| u32::try_from(batch).ok()))
 }
 
 /// Reads the body of a frame that `sender` transmitted. Returns its values in the order of the

@@ -7,7 +7,7 @@
 mod frames;
 
 use frames::simulated;
-use ncmesh_engine::layout::{Check, Count, FlowOf, Layout, Length, Part, Shape, read};
+use ncmesh_engine::layout::{Check, Count, FlowOf, Layout, Length, Part, Shape, describe, read};
 use ncmesh_engine::{Summary, rng};
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::summary::{services, summarise};
@@ -31,7 +31,7 @@ fn layout_of(service: ServiceId, kind: u8) -> Option<(&'static str, &'static Lay
 fn described(body: &Body) -> Option<Summary> {
     let (service, layout) = layout_of(body.service, body.kind)?;
     let values = read(layout, body.sender, &body.bytes).ok()?;
-    let (kind, flow, batch) = layout.describe(&values);
+    let (kind, flow, batch) = describe(layout, &values);
     Some(Summary { service, kind, flow, batch })
 }
 
