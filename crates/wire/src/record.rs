@@ -48,6 +48,7 @@
 //! | `name: Vec<T> as many as n = ..` | as many items as the field `n` says |
 //! | `name: Vec<T> to the end(min, max) = ..` | items to the end of the body |
 //! | `name: Option<T> where c = ..` | there only if `c` is set; with `where not c`, if it is not |
+//! | `name: T as By { a }` | read and written by a `By` of the earlier fields `a`, see below |
 //! | `check differ(a, b)` | a rule that a well-formed frame keeps, one of [`Check`](crate::layout::Check) |
 //! | `check expr => Check::..` | any other rule: the expression over what was read, and its words |
 //!
@@ -56,10 +57,14 @@
 //! Bytes on the air are packed, and structs are made for those who use them, so the two do not
 //! always look alike. `impl Type as PATTERN => EXPRESSION { entries }` declares the format of a
 //! struct that exists: the pattern takes it apart for the writer, the expression puts it together
-//! for the reader. It is left out if it is the pattern.
+//! for the reader. It is left out if it is the pattern. With `impl Type with flag: bool as ..` there
+//! is one field more than the struct has; then `read_with` returns the struct and the field, and
+//! `put_with` takes both.
 //!
 //! What no list of fields can say, as the nodes of a route of which a receiver knows some,
-//! implements [`Record`] by hand.
+//! implements [`Record`] by hand. If its form depends on earlier fields, a struct of these has a
+//! constant `PARTS` and methods `read(self, r)` and `put(self, value, w)`; `a, b as By { c }` reads
+//! two fields, a pair, and `put` takes both.
 //!
 //! # Why it is made like this
 //!
@@ -164,9 +169,11 @@ pub struct Named {
     pub name: &'static str,
     label: &'static str,
     mask: u8,
+    plus: u8,
     min: u64,
     max: u64,
     hex: bool,
+    names: &'static [(u64, &'static str)],
     /// Parts of one; 0 for a number that counts whole ones.
     unit: u32,
     /// Number that stands for none.
@@ -188,9 +195,11 @@ pub const fn bits(mask: u8, name: &'static str, label: &'static str) -> Named {
         name,
         label,
         mask,
+        plus: 0,
         min: 0,
         max: u64::MAX,
         hex: false,
+        names: &[],
         unit: 0,
         none: None,
         length: Length::Rest(0, usize::MAX),
@@ -215,6 +224,18 @@ impl Named {
     #[must_use]
     pub const fn hex(self) -> Self {
         Self { hex: true, ..self }
+    }
+
+    /// Adds a constant to what bits say.
+    #[must_use]
+    pub const fn plus(self, plus: u8) -> Self {
+        Self { plus, ..self }
+    }
+
+    /// Names the values of bits.
+    #[must_use]
+    pub const fn named(self, names: &'static [(u64, &'static str)]) -> Self {
+        Self { names, ..self }
     }
 
     /// Counts a number in units of 1/`unit`.
@@ -274,7 +295,8 @@ impl Named {
     /// Returns a field of bits for a layout.
     #[must_use]
     pub const fn bit<T: Bits>(self, doc: &'static str) -> Field {
-        self.shaped(Shape::Number(self.number(1, T::NAMES)), doc)
+        let names = if self.names.is_empty() { T::NAMES } else { self.names };
+        self.shaped(Shape::Number(self.number(1, names)), doc)
     }
 
     const fn shaped(self, shape: Shape, doc: &'static str) -> Field {
@@ -282,8 +304,8 @@ impl Named {
     }
 
     const fn number(self, bytes: usize, names: &'static [(u64, &'static str)]) -> Number {
-        let Self { mask, min, max, hex, .. } = self;
-        Number { bytes, mask, plus: 0, min, max, hex, names }
+        let Self { mask, plus, min, max, hex, .. } = self;
+        Number { bytes, mask, plus: plus as u64, min, max, hex, names }
     }
 
     // ---- reading and writing
@@ -315,7 +337,7 @@ impl Named {
     /// [`Malformed`] if it may not have this value.
     #[inline]
     pub fn read_bits<T: Bits>(&self, byte: u8) -> Result<T, Malformed> {
-        let bits = (byte & self.mask) >> self.mask.trailing_zeros();
+        let bits = ((byte & self.mask) >> self.mask.trailing_zeros()).wrapping_add(self.plus);
         self.judge(bits.into())?;
         T::from_bits(bits).ok_or(Malformed)
     }
@@ -323,7 +345,8 @@ impl Named {
     /// Returns the bits of the field at their place in the byte.
     #[inline]
     pub fn place<T: Bits>(&self, value: &T) -> u8 {
-        value.to_bits() << self.mask.trailing_zeros() & self.mask
+        let bits = value.to_bits().wrapping_sub(self.plus);
+        bits << self.mask.trailing_zeros() & self.mask
     }
 
     #[inline]
@@ -373,7 +396,18 @@ impl Layout {
     /// Returns the layout of a kind of frame whose body is a `T`.
     #[must_use]
     pub const fn of<T: Record<'static>>(kind: u8, name: &'static str, info: &'static str) -> Self {
-        Self { kind, name, variant: None, info, flow: FlowOf::None, batch: None, parts: T::PARTS }
+        Self::new(kind, name, info, T::PARTS)
+    }
+
+    /// Returns the layout of a kind of frame whose body has these parts.
+    #[must_use]
+    pub const fn new(
+        kind: u8,
+        name: &'static str,
+        info: &'static str,
+        parts: &'static [Part],
+    ) -> Self {
+        Self { kind, name, variant: None, info, flow: FlowOf::None, batch: None, parts }
     }
 
     /// Says where the flow of a frame is read from.
@@ -418,6 +452,7 @@ macro_rules! numbers {
 }
 
 numbers! {
+    bool: 1, u8, u8::from, |number: u8| number != 0;
     u8: 1, u8, u8::from, u8::from;
     u16: 2, u16, u16::from, u16::from;
     u32: 4, u32, u32::from, u32::from;
@@ -503,11 +538,12 @@ impl<'a> Value<'a> for &'a [u8] {
 
     #[inline]
     fn put(&self, w: &mut Writer<'_>, how: &Named) {
-        if how.charset.is_some() || matches!(how.length, Length::Prefixed(..)) {
-            w.short_bytes(self);
-        } else {
-            w.bytes(self);
-        }
+        match how.length {
+            _ if how.charset.is_some() => w.short_bytes(self),
+            Length::Prefixed(..) => w.short_bytes(self),
+            Length::Rest(_, max) => w.bytes(&self[..self.len().min(max)]),
+            Length::Fixed(_) | Length::Field(_) | Length::Square(_) => w.bytes(self),
+        };
     }
 }
 
@@ -779,8 +815,62 @@ macro_rules! record {
         }
     };
 
+    (
+        impl $type:ident with $with:ident: $with_type:ty as
+            $name:ident { $($pattern:tt)* } $(=> $built:ident { $($build:tt)* })?
+        { $($entries:tt)* }
+    ) => {
+        $crate::record! {
+            @next [with $type $with $with_type; $name { $($pattern)* } $(=> $built { $($build)* })?]
+            ['r] [r w] {} {} {} {} {} {}
+            $($entries)*
+        }
+    };
+
     // ---- the end
 
+    (
+        @next [with $type:ident $with:ident $with_type:ty; $name:ident { $($pattern:tt)* }]
+        $($rest:tt)*
+    ) => {
+        $crate::record! {
+            @next [
+                with $type $with $with_type;
+                $name { $($pattern)* } => $name { $($pattern)* }
+            ]
+            $($rest)*
+        }
+    };
+    (
+        @next [
+            with $type:ident $with:ident $with_type:ty;
+            $taken:ident { $($pattern:tt)* } => $built:ident { $($build:tt)* }
+        ]
+        [$life:lifetime] [$r:ident $w:ident] $fields:tt $names:tt {$($consts:tt)*} {$($parts:tt)*}
+        {$($read:tt)*} {$($write:tt)*}
+    ) => {
+        impl $type {
+            /// Its description.
+            pub(crate) const PARTS: &'static [$crate::layout::Part] = {
+                $($consts)*
+                &[$($parts)*]
+            };
+
+            fn read_with(
+                $r: &mut $crate::Reader<'_>,
+            ) -> Result<(Self, $with_type), $crate::Malformed> {
+                use $crate::record::Quantity as _;
+                $($read)*
+                Ok(($built { $($build)* }, $with))
+            }
+
+            fn put_with(&self, $with: $with_type, $w: &mut $crate::Writer<'_>) {
+                let $taken { $($pattern)* } = self;
+                let $with = &$with;
+                $($write)*
+            }
+        }
+    };
     (
         @next [struct $(#[$attr:meta])* $vis:vis struct $name:ident $(<$_:lifetime>)?; $type:ty]
         [$life:lifetime] $rw:tt {$($fields:tt)*} {$($names:tt)*} $consts:tt $parts:tt $read:tt
@@ -942,7 +1032,7 @@ macro_rules! record {
                 $crate::record::text(concat!($($doc),*)),
             ),}
             {$($read)* let $name: $type = $r.bytes(usize::from($len))?.into();}
-            {$($write)* $w.bytes($name);}
+            {$($write)* $w.bytes(&$name[..usize::from(*$len)]);}
             $($rest)*
         }
     };
@@ -964,7 +1054,10 @@ macro_rules! record {
             {$($read)* let $name = $crate::record::many($r, usize::from($count), |$r| {
                 const { $mark }.read::<$type>($r)
             })?;}
-            {$($write)* $name.iter().for_each(|item| const { $mark }.put::<$type>(item, $w));}
+            {$($write)*
+                let items = $name.iter().take(usize::from(*$count));
+                items.for_each(|item| const { $mark }.put::<$type>(item, $w));
+            }
             $($rest)*
         }
     };
@@ -1038,6 +1131,39 @@ macro_rules! record {
             {$($write)* if let Some(item) = $name {
                 $crate::record! { @put item $w $type $(, $mark)? }
             }}
+            $($rest)*
+        }
+    };
+
+    // ---- fields that something else reads and writes
+
+    (
+        @next $head:tt $life:tt [$r:ident $w:ident] {$($fields:tt)*} {$($names:tt)*}
+        $consts:tt {$($parts:tt)*} {$($read:tt)*} {$($write:tt)*}
+        $(#[doc = $doc:literal])* $vis:vis $name:ident : $type:ty
+            as $by:ident { $($of:ident),* }, $($rest:tt)*
+    ) => {
+        $crate::record! {
+            @next $head $life [$r $w]
+            {$($fields)* $(#[doc = $doc])* $vis $name: $type,}
+            {$($names)* $name,}
+            $consts
+            {$($parts)* $crate::layout::Part::Include($by::PARTS),}
+            {$($read)* let $name = $by { $($of),* }.read($r)?;}
+            {$($write)* $by { $($of: *$of),* }.put($name, $w);}
+            $($rest)*
+        }
+    };
+    (
+        @next $head:tt $life:tt [$r:ident $w:ident] $fields:tt $names:tt
+        $consts:tt {$($parts:tt)*} {$($read:tt)*} {$($write:tt)*}
+        $a:ident, $b:ident as $by:ident { $($of:ident),* }, $($rest:tt)*
+    ) => {
+        $crate::record! {
+            @next $head $life [$r $w] $fields $names $consts
+            {$($parts)* $crate::layout::Part::Include($by::PARTS),}
+            {$($read)* let ($a, $b) = $by { $($of),* }.read($r)?;}
+            {$($write)* $by { $($of: *$of),* }.put($a, $b, $w);}
             $($rest)*
         }
     };
