@@ -6,13 +6,12 @@
 //! neighbours divide among them, so that no storm of changes can fill it.
 
 mod frame;
-mod layout;
 
 use crate::link::{FrameHeard, Link, LinkConfig, MAX_ASKED, MAX_LATE, Received};
 use crate::peers::Peers;
 use crate::route::{Asked, Route, RouteConfig};
+pub use frame::LAYOUTS;
 use frame::{read_hello, write_hello};
-pub use layout::LAYOUTS;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::{Profile, Topology};

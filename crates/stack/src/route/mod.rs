@@ -30,10 +30,11 @@ use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::topology::{LinkState, Links, Profile, SharedStates, Topology};
 use ncmesh_engine::{Context, Malformed};
-use ncmesh_wire::{NodeId, Reader};
-use repair::Repair;
-pub(crate) use repair::{Asked, is_question_well_formed};
+use ncmesh_wire::{NodeId, Reader, Record};
+pub(crate) use repair::{Asked, Compare, States, Wanted, is_question_well_formed};
+use repair::{List, Repair};
 use spread::Spread;
+pub(crate) use state::STATE;
 use state::{Change, EVERYWHERE, Form, Told};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -427,15 +428,13 @@ impl Route {
         sender: NodeId,
         body: &[u8],
     ) -> Result<(), Malformed> {
-        let mut r = Reader::new(body);
-        let to = repair::read_addressee(&mut r)?;
-        let digests = repair::read_digests(&mut r)?;
+        let Compare { to, ranges } = Compare::from_body(body)?;
         if to == self.me {
             self.repair.postpone(cx.now);
             // It is told unasked only what it depends on us for.
             let quality = |hearer: &Hearer| if hearer.relies { hearer.quality } else { 1.0 };
             let with = (sender, self.spread.hearer(sender).map_or(1.0, quality));
-            for origin in self.repair.refine(&self.topology, with, digests, cx.now) {
+            for origin in self.repair.refine(&self.topology, with, ranges, cx.now) {
                 self.spread.tell(origin, sender, soon(cx));
             }
         }
@@ -449,9 +448,7 @@ impl Route {
         sender: NodeId,
         body: &[u8],
     ) -> Result<(), Malformed> {
-        let mut r = Reader::new(body);
-        let to = repair::read_addressee(&mut r)?;
-        let lists = repair::read_versions(&mut r)?;
+        let States { to, lists } = States::from_body(body)?;
         if to != self.me {
             return Ok(());
         }
@@ -459,9 +456,9 @@ impl Route {
 
         // A list is complete for its range of origins, so what is not in it is what the sender
         // lacks.
-        for ((first, last), theirs) in lists.into_iter().take(repair::MAX_RANGES) {
+        for List { first, last, states } in lists.into_iter().take(repair::MAX_RANGES) {
             let theirs: BTreeMap<NodeId, (u64, u32)> =
-                theirs.into_iter().map(|l| (l.origin, (l.epoch, l.base))).collect();
+                states.into_iter().map(|l| (l.origin, (l.epoch, l.base))).collect();
             for (origin, state) in self.topology.states_between(first, last) {
                 let ours = (state.version.0, state.base);
                 if theirs.get(&origin).is_none_or(|theirs| *theirs < ours) {
@@ -488,11 +485,9 @@ impl Route {
         sender: NodeId,
         body: &[u8],
     ) -> Result<(), Malformed> {
-        let mut r = Reader::new(body);
-        let to = repair::read_addressee(&mut r)?;
-        let wanted = repair::read_request(&mut r)?;
+        let Wanted { to, origins } = Wanted::from_body(body)?;
         if to == self.me {
-            for origin in wanted.into_iter().filter(|n| self.topology.state(*n).is_some()) {
+            for origin in origins.into_iter().filter(|n| self.topology.state(*n).is_some()) {
                 self.spread.tell(origin, sender, soon(cx));
             }
         }

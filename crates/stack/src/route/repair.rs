@@ -12,7 +12,8 @@
 
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::{LinkState, Topology};
-use ncmesh_wire::{NodeId, Reader, Truncated, Writer};
+use ncmesh_wire::record::{Named, field, group};
+use ncmesh_wire::{NodeId, Record, Writer, record};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -92,12 +93,17 @@ impl Question {
     }
 }
 
-/// Version of a state that goes everywhere, as comparisons see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Listed {
-    pub origin: NodeId,
-    pub epoch: u64,
-    pub base: u32,
+record! {
+    /// Version of a state that goes everywhere, as comparisons see it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) struct Listed {
+        /// the node that the state is of
+        pub origin: NodeId = field("listed.origin", "Origin"),
+        /// of the origin
+        pub epoch: u64 = field("listed.epoch", "Epoch"),
+        /// number of its latest version that goes everywhere
+        pub base: u32 = field("listed.base", "Base"),
+    }
 }
 
 impl Listed {
@@ -310,7 +316,8 @@ impl Repair {
         (difference.tries, difference.next) = (tries + 1, next);
         difference.blind += 1;
         difference.open = Some((difference.latest, now));
-        let differing = vec![(ALL, difference.latest)];
+        let (first, last) = ALL;
+        let differing = vec![Digested { first, last, digest: difference.latest }];
         self.next = now + PAUSE;
         Some((neighbor, self.refine(topology, (neighbor, quality), differing, now)))
     }
@@ -368,11 +375,12 @@ impl Repair {
         &mut self,
         topology: &Topology,
         (with, quality): (NodeId, f64),
-        digests: Vec<(Range, u64)>,
+        digests: Vec<Digested>,
         now: Instant,
     ) -> Vec<NodeId> {
         let (mut lists, mut parts, mut told) = (Vec::new(), Vec::new(), Vec::new());
-        for (range, theirs) in digests.into_iter().take(MAX_RANGES) {
+        for Digested { first, last, digest: theirs } in digests.into_iter().take(MAX_RANGES) {
+            let range = (first, last);
             let difference = theirs ^ digest(topology, range);
             if difference == 0 {
                 continue;
@@ -470,11 +478,62 @@ impl Terms {
     }
 }
 
-/// Length of a range with its digest, bytes.
-const RANGE_LEN: usize = 2 + 2 + 8;
-/// Length of a list without its versions, and of a version, bytes.
-const LIST_LEN: usize = 2 + 2 + 1;
-const LISTED_LEN: usize = 2 + 8 + 4;
+/// The only neighbour that handles a frame.
+const TO: Named = field("compare.to", "To");
+
+record! {
+    /// A range with its digest.
+    pub(super) struct Digested {
+        /// of a range of ids
+        pub first: NodeId = field("range.first", "First node"),
+        /// of the range
+        pub last: NodeId = field("range.last", "Last node"),
+        /// of the sender's states in it
+        pub digest: u64 = field("range.digest", "Digest").hex(),
+    }
+}
+
+record! {
+    /// A range with the versions of its states.
+    pub(super) struct List {
+        /// of a range of ids
+        pub first: NodeId = field("range.first", "First node"),
+        /// of the range
+        pub last: NodeId = field("range.last", "Last node"),
+        /// all that the sender knows in the range
+        count: u8 = field("listed.count", "States") => states.len() as u8,
+        pub states: Vec<Listed> as many as count
+            = group("listed", "State", "State {listed.base} of {listed.origin}"),
+    }
+}
+
+record! {
+    /// A comparison by digests.
+    pub(crate) struct Compare {
+        /// the only neighbour that handles the frame
+        pub(super) to: NodeId = TO,
+        pub(super) ranges: Vec<Digested> to the end(0, usize::MAX),
+    }
+}
+
+record! {
+    /// A comparison by versions.
+    pub(crate) struct States {
+        /// the only neighbour that handles the frame
+        pub(super) to: NodeId = TO,
+        pub(super) lists: Vec<List> to the end(0, usize::MAX),
+    }
+}
+
+record! {
+    /// A request for whole states.
+    pub(crate) struct Wanted {
+        /// the only neighbour that handles the frame
+        pub(super) to: NodeId = TO,
+        /// node whose whole state the sender asks for
+        pub(super) origins: Vec<NodeId> to the end(0, usize::MAX) = field("wanted", "Wanted"),
+    }
+}
 
 /// Writes as much of a question as fits into a body of `mtu` bytes. Returns the rest.
 pub(super) fn write(
@@ -489,25 +548,23 @@ pub(super) fn write(
     match question {
         Question::Compare(mut ranges) => {
             // A digest for each range: the neighbour answers where its own differs.
-            let rest = ranges.split_off(ranges.len().min(room(out) / RANGE_LEN));
+            let rest = ranges.split_off(ranges.len().min(room(out) / Digested::LEN));
             for range in ranges {
-                let mut w = Writer::new(out);
-                w.node(range.0).node(range.1).u64(digest(topology, range));
+                let (first, last) = range;
+                let digested = Digested { first, last, digest: digest(topology, range) };
+                digested.put(&mut Writer::new(out));
             }
             (!rest.is_empty()).then_some(Question::Compare(rest))
         }
         Question::Versions(ranges) => {
             for (index, range) in ranges.iter().enumerate() {
                 let states: Vec<Listed> = listed(topology, *range).take(LIST).collect();
-                if room(out) < LIST_LEN + LISTED_LEN * states.len() {
+                if room(out) < List::LEN + Listed::LEN * states.len() {
                     return Some(Question::Versions(ranges[index..].to_vec()))
                         .filter(|_| index > 0);
                 }
-                let mut w = Writer::new(out);
-                w.node(range.0).node(range.1).u8(states.len() as u8);
-                for listed in states {
-                    w.node(listed.origin).u64(listed.epoch).u32(listed.base);
-                }
+                let (first, last) = *range;
+                List { first, last, states }.put(&mut Writer::new(out));
             }
             None
         }
@@ -521,52 +578,13 @@ pub(super) fn write(
     }
 }
 
-/// Reads the addressee of a question.
-pub(super) fn read_addressee(r: &mut Reader<'_>) -> Result<NodeId, Truncated> {
-    r.node()
-}
-
-/// Reads digests of ranges.
-pub(super) fn read_digests(r: &mut Reader<'_>) -> Result<Vec<(Range, u64)>, Truncated> {
-    let mut digests = Vec::new();
-    while r.remaining() > 0 {
-        digests.push(((r.node()?, r.node()?), r.u64()?));
-    }
-    Ok(digests)
-}
-
-/// Reads lists of versions.
-pub(super) fn read_versions(r: &mut Reader<'_>) -> Result<Vec<(Range, Vec<Listed>)>, Truncated> {
-    let mut lists = Vec::new();
-    while r.remaining() > 0 {
-        let (range, count) = ((r.node()?, r.node()?), r.u8()?);
-        let mut states = Vec::new();
-        for _ in 0..count {
-            states.push(Listed { origin: r.node()?, epoch: r.u64()?, base: r.u32()? });
-        }
-        lists.push((range, states));
-    }
-    Ok(lists)
-}
-
-/// Reads the nodes whose states are wanted.
-pub(super) fn read_request(r: &mut Reader<'_>) -> Result<Vec<NodeId>, Truncated> {
-    let mut origins = Vec::new();
-    while r.remaining() > 0 {
-        origins.push(r.node()?);
-    }
-    Ok(origins)
-}
-
 /// Returns whether the body of a question follows the format.
 pub(crate) fn is_question_well_formed(asked: Asked, body: &[u8]) -> bool {
-    let mut r = Reader::new(body);
-    read_addressee(&mut r).is_ok()
-        && match asked {
-            Asked::Compare => read_digests(&mut r).is_ok(),
-            Asked::Versions => read_versions(&mut r).is_ok(),
-            Asked::Request => read_request(&mut r).is_ok(),
-        }
+    match asked {
+        Asked::Compare => Compare::from_body(body).is_ok(),
+        Asked::Versions => States::from_body(body).is_ok(),
+        Asked::Request => Wanted::from_body(body).is_ok(),
+    }
 }
 
 #[cfg(test)]
