@@ -1,10 +1,10 @@
 //! ncmesh on the wire: identifiers, the outer frame, field cursors, sealing.
 //!
-//! Every datagram is a sealed [`frame`]: a clear header, an encrypted body, a tag.
+//! Every datagram is a sealed [`frame`](mod@frame): a clear header, an encrypted body, a tag.
 //! A [`Sealer`] seals the frames of a node, a [`Cipher`] opens those of others, and a
-//! [`ReplayWindow`] takes each once. The body belongs to a service that writes it with a [`Writer`]
-//! and parses it with a [`Reader`]. A frame's type is the pair of
-//! [`ServiceId`] and kind. `docs/reference/wire-format.md` specifies all frames, with test vectors.
+//! [`ReplayWindow`] takes each once. The body belongs to a service that declares it with [`frame!`]
+//! ([`record`](mod@record)). A frame's type is the pair of [`ServiceId`] and kind.
+//! `docs/reference/wire-format.md` specifies all frames, with test vectors.
 
 mod cursor;
 pub mod frame;

@@ -2,9 +2,7 @@
 
 use ncmesh_wire::layout::{Charset, Check, Count, Field, Is, Layout, Length, Number, Part, Shape};
 use ncmesh_wire::record::{Named, bits, field, fixed_len, group};
-use ncmesh_wire::{
-    FlowId, Malformed, NodeId, Reader, Record, Writer, choice, frame, record,
-};
+use ncmesh_wire::{FlowId, Malformed, NodeId, Reader, Record, Writer, choice, frame, record};
 use proptest::prelude::*;
 
 choice! {

@@ -9,6 +9,7 @@ mod churn;
 mod conformance;
 mod core_nc;
 mod layouts;
+mod lengths;
 mod mc2;
 mod more;
 mod never_still;

@@ -4,9 +4,8 @@
 use super::sequence::Serial;
 use crate::context::Context;
 use crate::time::{Duration, Instant};
-use crate::transmission::Malformed;
 use ncmesh_wire::record::field;
-use ncmesh_wire::{NodeId, Reader, Record, Writer, record};
+use ncmesh_wire::{NodeId, record};
 
 record! {
     /// One start of a flow between two nodes. A source that restarts begins a new instance, so that
@@ -43,19 +42,6 @@ impl FlowInstance {
     #[must_use]
     pub fn is_later(self, known: Self) -> bool {
         self.incarnation.is_newer_than(known.incarnation)
-    }
-
-    /// Appends it to a frame body, 8 bytes.
-    pub fn write(self, out: &mut Vec<u8>) {
-        self.put(&mut Writer::new(out));
-    }
-
-    /// Reads what [`write`](Self::write) wrote.
-    ///
-    /// # Errors
-    /// [`Malformed`] if bytes are missing or both ends are the same node.
-    pub fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Self::read(r)
     }
 }
 

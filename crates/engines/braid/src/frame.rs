@@ -5,7 +5,7 @@ use ncmesh_code::Coded;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::tunnel::DATA;
-use ncmesh_wire::layout::{Check, Count, FlowOf, Layout, Part};
+use ncmesh_wire::layout::{Check, Count, Layout, Part};
 use ncmesh_wire::record::{Group, Named, bits, field, group};
 use ncmesh_wire::{NodeId, Reader, Record, Writer, frame, record};
 
@@ -19,14 +19,10 @@ pub(crate) const LAYOUTS: &[Layout] = &[
         DATA,
         "data",
         "{packet.source} to {packet.destination} by {next_hop}, oldest {oldest}",
-    )
-    .of_flow(ENDS),
-    Layout::of::<Report>(REPORT, "report", "{child} to {parent} by {next_hop}, needs {needs}")
-        .of_flow(ENDS),
-    Layout::of::<Pair>(PAIR, "pair", "{part+}").of_flow(ENDS),
+    ),
+    Layout::of::<Report>(REPORT, "report", "{child} to {parent} by {next_hop}, needs {needs}"),
+    Layout::of::<Pair>(PAIR, "pair", "{part+}"),
 ];
-
-const ENDS: FlowOf = FlowOf::Ends("packet.source", "packet.destination");
 
 /// Most packets that a coded packet spans.
 pub(crate) const WIDTH: u8 = 64;

@@ -13,7 +13,7 @@
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::tunnel::{DATA, flow_of};
 use ncmesh_engine::{Malformed, Summary};
-use ncmesh_wire::layout::{self, Check, Count, FlowOf, Is, Layout};
+use ncmesh_wire::layout::{self, Check, Count, Is, Layout};
 use ncmesh_wire::record::{Group, bits, field, group};
 use ncmesh_wire::{NodeId, Reader, Record, Writer, choice, frame, record};
 
@@ -26,35 +26,24 @@ pub(crate) const RELAYED: u8 = 4;
 
 /// Frames of this engine and of its baseline.
 pub(crate) const LAYOUTS: &[Layout] = &[
-    Layout::of::<DataFrame<'_>>(DATA, "data", "{core.part+}")
-        .or_if(Is("core.parts", 2), "coded")
-        .of_flow(ENDS)
-        .of_batch("core.generation"),
+    Layout::of::<DataFrame<'_>>(DATA, "data", "{core.part+}").or_if(Is("core.parts", 2), "coded"),
     Layout::of::<CountFrame>(
         COUNT,
         "count",
         "{packet.source} to {packet.destination} generation {core.generation}",
-    )
-    .of_flow(ENDS)
-    .of_batch("core.generation"),
+    ),
     Layout::of::<FeedbackFrame>(
         FEEDBACK,
         "feedback",
         "{packet.source} to {packet.destination} generation {core.generation}: {core.request}",
-    )
-    .of_flow(ENDS)
-    .of_batch("core.generation"),
+    ),
     Layout::of::<RelayedFeedback>(
         RELAYED,
         "relayed feedback",
         "{packet.source} to {packet.destination} generation {core.generation}: {core.request}, \
          by {core.author}",
-    )
-    .of_flow(ENDS)
-    .of_batch("core.generation"),
+    ),
 ];
-
-const ENDS: FlowOf = FlowOf::Ends("packet.source", "packet.destination");
 
 /// Most packets of a generation.
 pub(crate) const MAX_GENERATION_SIZE: u8 = 120;

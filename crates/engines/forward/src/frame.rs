@@ -3,7 +3,7 @@
 use ncmesh_engine::Malformed;
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::tunnel::DATA;
-use ncmesh_wire::layout::{FlowOf, Layout};
+use ncmesh_wire::layout::Layout;
 use ncmesh_wire::record::field;
 use ncmesh_wire::{NodeId, Record, Writer, frame, record};
 
@@ -12,8 +12,7 @@ pub(crate) const QUEUE: u8 = 2;
 
 /// Frames of this engine.
 pub(crate) const LAYOUTS: &[Layout] = &[
-    Layout::of::<Data<'_>>(DATA, "data", "{packet.source} to {packet.destination} by {next_hop}")
-        .of_flow(FlowOf::Ends("packet.source", "packet.destination")),
+    Layout::of::<Data<'_>>(DATA, "data", "{packet.source} to {packet.destination} by {next_hop}"),
     Layout::of::<Queue>(QUEUE, "queue", "wait for {pause} ms"),
 ];
 

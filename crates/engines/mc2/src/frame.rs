@@ -11,7 +11,7 @@ use ncmesh_engine::Malformed;
 use ncmesh_engine::Summary;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::tunnel::{DATA, flow_of};
-use ncmesh_wire::layout::{Check, Count, FlowOf, Layout, Length, Part};
+use ncmesh_wire::layout::{Check, Count, Layout, Length, Part};
 use ncmesh_wire::record::{Named, bits, field, group, many};
 use ncmesh_wire::{NodeId, Reader, Record, Writer, frame, record};
 
@@ -22,21 +22,15 @@ pub(crate) const REQUEST: u8 = 3;
 
 /// Frames of this engine.
 pub(crate) const LAYOUTS: &[Layout] = &[
-    Layout::of::<Data<'_>>(DATA, "data", "{mc2.node} to {mc2.node#2} generation {mc2.generation}")
-        .of_flow(FlowOf::Ends("mc2.node", "mc2.node#2"))
-        .of_batch("mc2.generation"),
-    Layout::of::<Report>(REPORT, "report", "{packet.source} to {packet.destination}").of_flow(ENDS),
+    Layout::of::<Data<'_>>(DATA, "data", "{mc2.node} to {mc2.node#2} generation {mc2.generation}"),
+    Layout::of::<Report>(REPORT, "report", "{packet.source} to {packet.destination}"),
     Layout::of::<Request>(
         REQUEST,
         "request",
         "{packet.source} to {packet.destination} by {next_hop}: \
          {mc2.request.missing} packets of generation {mc2.generation}",
-    )
-    .of_flow(ENDS)
-    .of_batch("mc2.generation"),
+    ),
 ];
-
-const ENDS: FlowOf = FlowOf::Ends("packet.source", "packet.destination");
 
 /// Most packets of a generation.
 pub(crate) const MAX_GENERATION_SIZE: u8 = 128;

@@ -4,7 +4,7 @@
 use crate::NAME;
 use ncmesh_engine::stream::{LAYERS, check_names};
 use ncmesh_engine::{Malformed, Summary};
-use ncmesh_wire::layout::{Charset, Check, FlowOf, Layout};
+use ncmesh_wire::layout::{Charset, Check, Layout};
 use ncmesh_wire::record::{field, group};
 use ncmesh_wire::{FlowId, NodeId, Record, Writer, frame, record};
 
@@ -21,15 +21,13 @@ pub(crate) const LAYOUTS: &[Layout] = &[
         DATA,
         "data",
         "{flow} layer {stream.layer}, packet {stream.sequence} to {next_hop}",
-    )
-    .of_flow(FlowOf::Id("flow")),
+    ),
     Layout::of::<Report>(REPORT, "report", "of {membership?} streams"),
     Layout::of::<Announcement>(
         ANNOUNCEMENT,
         "announcement",
         "{flow} to group {stream.group}, {stream.layers} layers",
-    )
-    .of_flow(FlowOf::Id("flow")),
+    ),
 ];
 
 record! {

@@ -14,7 +14,7 @@ use super::packet::{Header, Packet, PacketId};
 use ncmesh_engine::Malformed;
 use ncmesh_engine::toolkit::hop::WINDOW;
 use ncmesh_engine::tunnel::DATA;
-use ncmesh_wire::layout::{Check, FlowOf, Is, Layout, Part, Route};
+use ncmesh_wire::layout::{Check, Is, Layout, Part, Route};
 use ncmesh_wire::record::{Named, bits, field, fixed_len, group};
 use ncmesh_wire::{NodeId, Reader, Record, Writer, frame, record};
 use std::collections::BTreeSet;
@@ -29,9 +29,7 @@ pub(crate) const MAX_ENTRIES: usize = 64;
 
 /// Frames of this engine.
 pub(crate) const LAYOUTS: &[Layout] = &[
-    Layout::new(DATA, "data", "{xor.packet+}", PARTS)
-        .of_flow(FlowOf::Ends("xor.source", "xor.destination"))
-        .or_if(Is("xor.packets", 2), "coded"),
+    Layout::new(DATA, "data", "{xor.packet+}", PARTS).or_if(Is("xor.packets", 2), "coded"),
     Layout::of::<Report>(REPORT, "report", "of {neighbour?} neighbours"),
     Layout::of::<Request>(
         REQUEST,

@@ -227,8 +227,8 @@ impl Routing {
     }
 }
 
-/// Format of a routing with its revision in a packet: the list of nodes; then, if the scheme replans
-/// within a turn, the plan's revision; then, for belts, the relation.
+/// Format of a routing with its revision in a packet: the list of nodes; then, if the scheme
+/// replans within a turn, the plan's revision; then, for belts, the relation.
 pub(super) struct Routed {
     pub is_tree: bool,
     pub has_belts: bool,

@@ -61,7 +61,8 @@ record! {
             /// packets go down a tree
             is_tree: bool = bits(8, "is_tree", "Tree") => matches!(routing, Routing::Tree(_)),
             /// the list of forwarders says who is upstream
-            has_belts: bool = bits(4, "has_belts", "Belts") => matches!(routing, Routing::Belts(..)),
+            has_belts: bool = bits(4, "has_belts", "Belts")
+                => matches!(routing, Routing::Belts(..)),
             /// a piggyback follows
             has_piggyback: bool = bits(2, "has_piggyback", "Piggyback") => piggyback.is_some(),
             systematic: bool = SYSTEMATIC,

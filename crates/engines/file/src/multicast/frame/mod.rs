@@ -35,7 +35,7 @@ pub(crate) use version::Version;
 pub(crate) use wants::{UNWANTED, Wants};
 
 use ncmesh_engine::Summary;
-use ncmesh_wire::layout::{FlowOf, Layout};
+use ncmesh_wire::layout::Layout;
 
 /// Kind of an announcement.
 pub const ANNOUNCE: u8 = 0;
@@ -49,38 +49,28 @@ pub const REPORT: u8 = 3;
 /// Frames of all file schemes.
 pub const LAYOUTS: &[Layout] = &[
     ANNOUNCEMENT,
-    Layout::new(DATA, "data", "{flow} batch {batch}, {systematic}", Data::PARTS)
-        .of_flow(FLOW)
-        .of_batch("batch"),
+    Layout::new(DATA, "data", "{flow} batch {batch}, {systematic}", Data::PARTS),
     ACKNOWLEDGMENT,
-    Layout::of::<Report>(REPORT, "report", "{flow} batch {batch} to parent {parent}")
-        .of_flow(FLOW)
-        .of_batch("batch"),
+    Layout::of::<Report>(REPORT, "report", "{flow} batch {batch} to parent {parent}"),
 ];
 
 /// Frames of file schemes that send by rank.
 pub const LAYOUTS_BY_RANK: &[Layout] = &[
     ANNOUNCEMENT,
-    Layout::new(DATA, "data", "{flow} batch {batch}, {systematic}, rank {rank}", Ranked::PARTS)
-        .of_flow(FLOW)
-        .of_batch("batch"),
+    Layout::new(DATA, "data", "{flow} batch {batch}, {systematic}, rank {rank}", Ranked::PARTS),
     ACKNOWLEDGMENT,
     Layout::of::<RankReport>(
         REPORT,
         "report",
         "{flow} of {child} to parent {parent}: wants batch {first_wanted}",
-    )
-    .of_flow(FLOW),
+    ),
 ];
-
-const FLOW: FlowOf = FlowOf::Id("flow");
 
 const ANNOUNCEMENT: Layout = Layout::of::<Announcement>(
     ANNOUNCE,
     "announcement",
     "{flow} {announcement.phase}, {announcement.receivers} receivers",
-)
-.of_flow(FLOW);
+);
 
 const ACKNOWLEDGMENT: Layout = Layout::new(
     ACK,
@@ -88,8 +78,7 @@ const ACKNOWLEDGMENT: Layout = Layout::new(
     "{flow} of {receiver.node} to {next_hop}: {receiver.state}, \
      complete below batch {first_missing}",
     Ack::BODY,
-)
-.of_flow(FLOW);
+);
 
 /// Summarises a frame of the scheme `name`, which sends by rank, for traces. Returns `None` for a
 /// malformed frame.
