@@ -474,11 +474,10 @@ pub fn many<'a, T>(
     Ok(items)
 }
 
-/// Reads items to the end of the body.
+/// Reads items to the end of the body, at most `max`. A body with more has bytes left over then.
 ///
 /// # Errors
-/// That of the first item that is malformed; [`Malformed`] if there are less than `min` of them, or
-/// more than `max`.
+/// That of the first item that is malformed; [`Malformed`] if there are less than `min` of them.
 #[inline]
 pub fn to_end<'a, T>(
     r: &mut Reader<'a>,
