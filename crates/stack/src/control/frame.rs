@@ -121,6 +121,7 @@ mod tests {
     use super::*;
     use crate::peers::Heard;
     use ncmesh_wire::StartId;
+    use proptest::prelude::*;
 
     /// The golden vector of the wire format.
     #[test]
@@ -175,5 +176,44 @@ mod tests {
         out[17] = 0;
         let (hello, _) = read_hello(&mut Reader::new(&out)).unwrap();
         assert_eq!(hello.interval, Duration::from_millis(1));
+    }
+
+    fn again<'a, T: Record<'a>>(body: &'a [u8]) -> Option<Vec<u8>> {
+        let record = T::from_body(body).ok()?;
+        let mut out = Vec::new();
+        record.put(&mut Writer::new(&mut out));
+        Some(out)
+    }
+
+    proptest! {
+        /// A body has one meaning: what is well-formed is written as it was.
+        #[test]
+        fn bodies_are_malformed_or_written_as_they_were(
+            mut body in prop::collection::vec(any::<u8>(), 2..120),
+            counts in prop::collection::vec(0..4_u8, 4),
+        ) {
+            for again in [again::<Compare>(&body), again::<States>(&body), again::<Wanted>(&body)] {
+                prop_assert!(again.is_none_or(|again| again == body));
+            }
+            // A hello with lists so short that many fit. An interval of 0 is written as 1.
+            body[0] |= 1;
+            if body.len() > 20 {
+                body[16] = body[16] & 0xE0 | counts[0];
+                body[17] = body[17] & 0x80 | counts[1];
+                let proofs = 18 + 2 * usize::from(counts[0] + counts[1])
+                    + if body[17] & 0x80 == 0 { 0 } else { ADDRESS_LEN };
+                let lists = body.get_mut(proofs..).and_then(|rest| rest.first_chunk_mut());
+                if let Some([asks, echoes]) = lists {
+                    *asks = counts[2] << 4 | counts[3];
+                    *echoes = counts[3] << 4 | counts[2];
+                }
+            }
+            let mut r = Reader::new(&body);
+            if let Ok((hello, proofs)) = read_hello(&mut r) {
+                let mut out = Vec::new();
+                write_hello(&hello, &proofs, &mut out);
+                prop_assert_eq!(&out, &body[..body.len() - r.remaining()]);
+            }
+        }
     }
 }

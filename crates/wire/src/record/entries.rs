@@ -179,7 +179,8 @@ macro_rules! record {
     (
         @next $all:tt [$r:ident $w:ident]
         byte { $(
-            $(#[doc = $doc:literal])* $vis:vis $name:ident : $type:ty = $mark:expr $(=> $value:expr)?
+            $(#[doc = $doc:literal])* $vis:vis $name:ident : $type:ty = $mark:expr
+                $(=> $value:expr)?
         ),+ $(,)? }
         $($rest:tt)*
     ) => {

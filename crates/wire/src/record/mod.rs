@@ -34,8 +34,8 @@
 //! ```
 //!
 //! An entry is a field in the order of the bytes. Its doc comment is its text in the tables of the
-//! wire format; [`field`] and [`bits`] give its name in the dissector, its label, and its bounds.
-//! These are the entries:
+//! wire format, so it has no capital and no full stop; [`field`] and [`bits`] give its name in the
+//! dissector, its label, and its bounds. These are the entries:
 //!
 //! | entry | meaning |
 //! | --- | --- |
@@ -57,9 +57,9 @@
 //! Bytes on the air are packed, and structs are made for those who use them, so the two do not
 //! always look alike. `impl Type as PATTERN => EXPRESSION { entries }` declares the format of a
 //! struct that exists: the pattern takes it apart for the writer, the expression puts it together
-//! for the reader. It is left out if it is the pattern. With `impl Type with flag: bool as ..` there
-//! is one field more than the struct has; then `read_with` returns the struct and the field, and
-//! `put_with` takes both.
+//! for the reader. It is left out if it is the pattern. With `impl Type with flag: bool as ..`
+//! there is one field more than the struct has; then `read_with` returns the struct and the field,
+//! and `put_with` takes both.
 //!
 //! What no list of fields can say, as the nodes of a route of which a receiver knows some,
 //! implements [`Record`] by hand. If its form depends on earlier fields, a struct of these has a
