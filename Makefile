@@ -80,7 +80,10 @@ language:
 	scripts/check-language.py
 
 # The documents as a site in target/site; a link or an anchor that leads nowhere is an error.
+# The tables of the wire format are made first, with the other files that come from the declarations
+# of frames.
 docs: $(VENV)/bin/mkdocs
+	$(CARGO) run --quiet -p ncmesh-tests --example frames
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
 doc:

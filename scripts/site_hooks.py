@@ -1,8 +1,9 @@
-"""Hooks of the documentation site: root documents as pages, and sections that fill themselves.
+"""Hooks of the documentation site: pages, tables and sections that are made where it is built.
 
 ARCHITECTURE.md and its neighbours stay where readers of a source tree expect them. Each becomes a
 page of the site here, with its relative links rewritten to the page's place. The dated notes and
-the pages of the papers are listed in the navigation without naming each in mkdocs.yml.
+the pages of the papers are listed in the navigation without naming each in mkdocs.yml. The tables
+of the wire format are made from the declarations of the frames and put behind their marks.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ PAGES = {
 
 # Section of the navigation -> folders of docs/ whose pages it lists.
 SECTIONS = {"Notes": ["notes", "results/notes"], "Papers reproduced": ["results/papers"]}
+
+# What `cargo run -p ncmesh-tests --example frames` writes: tables of frames, each behind its mark.
+TABLES = ROOT / "target" / "wire-format-tables.md"
+MARK = re.compile(r"^<!-- frame: .* -->$", re.MULTILINE)
 
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]*)(#[^)\s]*)?\)")
 
@@ -64,10 +70,28 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Leads links of the papers' notes to the papers' pages, which the site has in `papers`."""
+    """Puts tables into the wire format, and leads links of the papers' notes to the papers' pages.
+
+    The site has these pages in `papers`.
+    """
+    if page.file.src_uri == "reference/wire-format.md":
+        return with_tables(markdown)
     if page.file.src_uri.startswith("results/notes/"):
         return markdown.replace("](../pages/", "](../papers/")
     return markdown
+
+
+def with_tables(markdown: str) -> str:
+    """Returns a page with the table of each mark behind it."""
+    if not TABLES.exists():
+        message = f"{TABLES} is missing; run: cargo run -p ncmesh-tests --example frames"
+        raise PluginError(message)
+    text = TABLES.read_text(encoding="utf-8")
+    tables = dict(zip(MARK.findall(text), MARK.split(text)[1:], strict=True))
+    for mark in MARK.findall(markdown):
+        if mark not in tables:
+            raise PluginError(f"{TABLES} has no table for {mark}")
+    return MARK.sub(lambda match: match.group() + tables[match.group()], markdown)
 
 
 def with_links_from(page: str, text: str) -> str:

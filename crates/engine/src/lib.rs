@@ -15,7 +15,6 @@ pub mod counters;
 pub mod engine;
 pub mod event;
 pub mod file;
-pub mod layout;
 pub mod name;
 pub mod registry;
 pub mod rng;

@@ -6,9 +6,9 @@
 
 use crate::engine::{AnyEngine, FileEngine, StreamEngine, TunnelEngine};
 use crate::file::FileLimits;
-use crate::layout::Layout;
 use crate::summary::Summary;
 use crate::wording::{did_you_mean, section};
+use ncmesh_wire::layout::Layout;
 use ncmesh_wire::{NodeId, ServiceId};
 use serde::Deserialize;
 

@@ -5,7 +5,8 @@
 //! ([`TxReport`]). Nothing coded waits in a queue in between.
 
 use crate::time::Duration;
-use ncmesh_wire::{NodeId, ServiceId, StartId, Truncated};
+pub use ncmesh_wire::Malformed;
+use ncmesh_wire::{NodeId, ServiceId, StartId};
 
 /// Kind of the data frames of every engine. Results count transmissions by it.
 pub const DATA: u8 = 1;
@@ -23,16 +24,6 @@ pub struct Frame<'a> {
     pub kind: u8,
     /// The engine's fields.
     pub body: &'a [u8],
-}
-
-/// A frame body that does not follow its format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
-
-impl From<Truncated> for Malformed {
-    fn from(_: Truncated) -> Self {
-        Self
-    }
 }
 
 /// Urgency of an offer. Control goes before data.

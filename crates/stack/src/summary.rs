@@ -2,8 +2,8 @@
 
 use crate::control;
 use ncmesh_engine::Summary;
-use ncmesh_engine::layout::Layout;
 use ncmesh_engine::registry::Registry;
+use ncmesh_wire::layout::Layout;
 use ncmesh_wire::{NodeId, ServiceId};
 
 /// Summarises a decrypted frame body of (service, kind) by `sender`. Returns `None` if the service

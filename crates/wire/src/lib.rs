@@ -1,19 +1,22 @@
 //! ncmesh on the wire: identifiers, the outer frame, field cursors, sealing.
 //!
-//! Every datagram is a sealed [`frame`]: a clear header, an encrypted body, a tag.
+//! Every datagram is a sealed [`frame`](mod@frame): a clear header, an encrypted body, a tag.
 //! A [`Sealer`] seals the frames of a node, a [`Cipher`] opens those of others, and a
-//! [`ReplayWindow`] takes each once. The body belongs to a service that writes it with a [`Writer`]
-//! and parses it with a [`Reader`]. A frame's type is the pair of
-//! [`ServiceId`] and kind. `docs/reference/wire-format.md` specifies all frames, with test vectors.
+//! [`ReplayWindow`] takes each once. The body belongs to a service that declares it with [`frame!`]
+//! ([`record`](mod@record)). A frame's type is the pair of [`ServiceId`] and kind.
+//! `docs/reference/wire-format.md` specifies all frames, with test vectors.
 
 mod cursor;
 pub mod frame;
 mod id;
+pub mod layout;
+pub mod record;
 pub mod replay;
 mod seal;
 
 pub use cursor::{Reader, Truncated, Writer};
 pub use frame::{Header, OpenError, Opened, SealedFrame, Versions};
 pub use id::{FlowId, NodeId, RadioAddress, Salt, ServiceId, StartId};
+pub use record::{Malformed, Record};
 pub use replay::ReplayWindow;
 pub use seal::{Cipher, Key, KeyError, Sealer};

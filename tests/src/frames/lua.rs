@@ -1,7 +1,7 @@
 //! Layouts as tables of the Wireshark dissector, `wireshark/ncmesh.lua`.
 
 use super::families;
-use ncmesh_engine::layout::{Charset, Check, Count, Field, Is, Layout, Length, Part, Shape};
+use ncmesh_wire::layout::{Charset, Check, Count, Field, Is, Layout, Length, Part, Shape};
 
 const HEAD: &str = "\
 -- Layouts of ncmesh frames, for ncmesh.lua. Generated; do not edit. After a change of a layout:

@@ -1,13 +1,12 @@
 //! Layouts as tables of the wire format.
 //!
-//! Each table is between two marks, `<!-- frame: SERVICE KIND -->` and `<!-- end of frame -->`.
-//! SERVICE is the first one of its family. A layout that an earlier family has too has no table of
-//! its own. The outer frame's header and the services stand between marks of their own.
+//! The page has a mark for each table, `<!-- frame: SERVICE KIND -->`. SERVICE is the first one of
+//! its family. A layout that an earlier family has too has no table of its own. The outer frame's
+//! header and the services have marks, too. The tables are put behind the marks where the site is
+//! built.
 
 use super::{are_alike, families};
-use ncmesh_engine::layout::{
-    Charset, Check, Count, Field, Is, Layout, Length, Number, Part, Shape,
-};
+use ncmesh_wire::layout::{Charset, Check, Count, Field, Is, Layout, Length, Number, Part, Shape};
 
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::summary::services;
@@ -15,7 +14,6 @@ use ncmesh_wire::frame::{HEADER, HEADER_LEN, TAG_LEN};
 
 const HEADER_MARK: &str = "<!-- frame: header -->\n";
 const SERVICES_MARK: &str = "<!-- frame: services -->\n";
-const END: &str = "<!-- end of frame -->";
 
 fn mark(service: &str, layout: &Layout) -> String {
     format!("<!-- frame: {service} {} -->\n", layout.name)
@@ -34,18 +32,12 @@ fn tables() -> Vec<(String, &'static Layout)> {
     tables
 }
 
-/// Returns the wire format with all tables written anew.
+/// Returns all tables of the wire format, each behind its mark.
 #[must_use]
-pub fn document(written: &str) -> String {
-    let mut out = written.to_owned();
+pub fn document() -> String {
     let frames = tables().into_iter().map(|(mark, layout)| (mark, table(layout)));
     let outer = [(HEADER_MARK.to_owned(), header()), (SERVICES_MARK.to_owned(), ids())];
-    for (mark, table) in outer.into_iter().chain(frames) {
-        let Some((before, behind)) = out.split_once(&mark) else { continue };
-        let rest = behind.split_once(END).map_or(behind, |(_, rest)| rest);
-        out = format!("{before}{mark}\n{table}\n{END}{rest}");
-    }
-    out
+    outer.into_iter().chain(frames).map(|(mark, table)| format!("{mark}\n{table}\n")).collect()
 }
 
 /// Returns the table of the outer frame.
@@ -80,15 +72,11 @@ fn ids() -> String {
     rows
 }
 
-/// Returns the mark of each table, with how many of them the wire format has.
+/// Returns the marks of all tables.
 #[must_use]
-pub fn marks(written: &str) -> Vec<(String, usize)> {
-    let marks = tables().into_iter().map(|(mark, _)| mark);
-    let outer = [HEADER_MARK, SERVICES_MARK].map(str::to_owned);
-    marks
-        .chain(outer)
-        .map(|mark| (mark.trim().to_owned(), written.matches(&mark).count()))
-        .collect()
+pub fn marks() -> Vec<String> {
+    let frames = tables().into_iter().map(|(mark, _)| mark);
+    [HEADER_MARK, SERVICES_MARK].map(str::to_owned).into_iter().chain(frames).collect()
 }
 
 fn table(layout: &Layout) -> String {

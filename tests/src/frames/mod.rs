@@ -1,15 +1,16 @@
-//! What is generated from the descriptions of frames: tables for Wireshark and for the wire format,
+//! What is generated from the declarations of frames: tables for Wireshark and for the wire format,
 //! and from its golden vectors: seeds for fuzzing.
 //!
-//! `cargo run -p ncmesh-tests --example frames` writes them; a test compares them with the files.
+//! `cargo run -p ncmesh-tests --example frames` writes them. A test compares the dissector and the
+//! seeds with the files; the tables of the wire format are made where the site is built.
 
 mod golden;
 mod lua;
 mod markdown;
 
-use ncmesh_engine::layout::Layout;
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::summary::services;
+use ncmesh_wire::layout::Layout;
 use std::path::PathBuf;
 
 pub use golden::{Body, golden, hex, seeds};
@@ -20,6 +21,8 @@ pub use markdown::{document, marks};
 pub const DISSECTOR: &str = "wireshark/ncmesh_frames.lua";
 /// The wire format, relative to the root of the repository.
 pub const DOCUMENT: &str = "docs/reference/wire-format.md";
+/// The tables that the site puts into the wire format, relative to the root of the repository.
+pub const TABLES: &str = "target/wire-format-tables.md";
 
 /// Frames that fuzzing begins with, relative to the root of the repository.
 pub const SEEDS: &str = "fuzz/seeds/stack";

@@ -9,6 +9,7 @@ mod churn;
 mod conformance;
 mod core_nc;
 mod layouts;
+mod lengths;
 mod lies;
 mod mc2;
 mod more;

@@ -3,7 +3,8 @@
 use super::geometry::Geometry;
 use super::merkle::Hash;
 use crate::name::is_deceptive;
-use ncmesh_wire::FlowId;
+use ncmesh_wire::record::Bits;
+use ncmesh_wire::{FlowId, choice};
 
 /// Announcement of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +92,33 @@ impl Refusal {
         }
     }
 }
+
+impl Bits for ReceiverState {
+    const NAMES: &'static [(u64, &'static str)] = &[
+        (0, "invited"),
+        (1, "active"),
+        (2, "complete"),
+        (3, "lost"),
+        (16, "refused: name not allowed"),
+        (17, "refused: no space"),
+        (18, "refused: inbox not writable"),
+        (19, "refused: cancelled"),
+        (20, "refused: does not match its hash"),
+        (21, "refused: busy"),
+        (22, "refused: no inbox"),
+        (23, "refused: source not allowed"),
+    ];
+
+    fn from_bits(bits: u8) -> Option<Self> {
+        Self::from_code(bits)
+    }
+
+    fn to_bits(&self) -> u8 {
+        self.code()
+    }
+}
+
+choice!(@value ReceiverState);
 
 impl ReceiverState {
     /// Returns the code of the state in frames and journals.

@@ -4,19 +4,23 @@
 use super::sequence::Serial;
 use crate::context::Context;
 use crate::time::{Duration, Instant};
-use crate::transmission::Malformed;
-use ncmesh_wire::{NodeId, Reader, Writer};
+use ncmesh_wire::record::field;
+use ncmesh_wire::{NodeId, record};
 
-/// One start of a flow between two nodes. A source that restarts begins a new instance, so that
-/// receivers do not mix up its generations with those from before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FlowInstance {
-    /// Node where the flow begins.
-    pub source: NodeId,
-    /// Node where it ends.
-    pub destination: NodeId,
-    /// Serial number (RFC 1982) of the start; a later one of the same source is greater.
-    pub incarnation: u32,
+record! {
+    /// One start of a flow between two nodes. A source that restarts begins a new instance, so that
+    /// receivers do not mix up its generations with those from before.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct FlowInstance {
+        /// node where the flow begins
+        pub source: NodeId = field("packet.source", "Source"),
+        /// node where it ends
+        pub destination: NodeId = field("packet.destination", "Destination"),
+        /// serial number (RFC 1982) of the start; a later one of the source, or of the flow, is
+        /// greater
+        pub incarnation: u32 = field("instance", "Incarnation of the flow").hex(),
+        check differ(source, destination),
+    }
 }
 
 impl FlowInstance {
@@ -38,20 +42,6 @@ impl FlowInstance {
     #[must_use]
     pub fn is_later(self, known: Self) -> bool {
         self.incarnation.is_newer_than(known.incarnation)
-    }
-
-    /// Appends it to a frame body, 8 bytes.
-    pub fn write(self, out: &mut Vec<u8>) {
-        Writer::new(out).node(self.source).node(self.destination).u32(self.incarnation);
-    }
-
-    /// Reads what [`write`](Self::write) wrote.
-    ///
-    /// # Errors
-    /// [`Malformed`] if bytes are missing or both ends are the same node.
-    pub fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let flow = Self { source: r.node()?, destination: r.node()?, incarnation: r.u32()? };
-        if flow.source == flow.destination { Err(Malformed) } else { Ok(flow) }
     }
 }
 

@@ -4,11 +4,25 @@ use super::flight::Handled;
 use ncmesh_code::Coded;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::toolkit::flow::FlowInstance;
-use ncmesh_wire::{NodeId, Reader, Writer};
+use ncmesh_engine::tunnel::DATA;
+use ncmesh_wire::layout::{Check, Count, Layout, Part};
+use ncmesh_wire::record::{Group, Named, bits, field, group};
+use ncmesh_wire::{NodeId, Reader, Record, Writer, frame, record};
 
 /// Kinds of frames besides data, which are of [`DATA`](ncmesh_engine::tunnel::DATA).
 pub(crate) const REPORT: u8 = 2;
 pub(crate) const PAIR: u8 = 3;
+
+/// Frames of this engine.
+pub(crate) const LAYOUTS: &[Layout] = &[
+    Layout::of::<Data<'_>>(
+        DATA,
+        "data",
+        "{packet.source} to {packet.destination} by {next_hop}, oldest {oldest}",
+    ),
+    Layout::of::<Report>(REPORT, "report", "{child} to {parent} by {next_hop}, needs {needs}"),
+    Layout::of::<Pair>(PAIR, "pair", "{part+}"),
+];
 
 /// Most packets that a coded packet spans.
 pub(crate) const WIDTH: u8 = 64;
@@ -42,11 +56,6 @@ pub(crate) struct State {
 }
 
 impl State {
-    const LEN: usize = 15;
-    const FEEDS: u8 = 1;
-    const ENDS: u8 = 2;
-    const COLLIDES: u8 = 8;
-    const MORE: u8 = 16;
     /// In place of `turn`: there are no turns.
     pub(crate) const NO_TURNS: u8 = u8::MAX;
 
@@ -63,31 +72,32 @@ impl State {
             Some(far) => far <= 32 && self.leads >> (far - 1) & 1 == 1,
         }
     }
+}
 
-    fn write(self, bits: u8, w: &mut Writer<'_>) {
-        let Self { needs, leads, backlog, turn, collides, feeds, ends, more, handled } = self;
-        let feeds = if feeds { Self::FEEDS } else { 0 };
-        let ends = if ends { Self::ENDS } else { 0 };
-        let collides = if collides { Self::COLLIDES } else { 0 };
-        let more = if more { Self::MORE } else { 0 };
-        w.u32(needs).u32(leads).u8(backlog).u8(turn.unwrap_or(Self::NO_TURNS));
-        w.u8(feeds | ends | collides | more | bits);
-        let ago = handled.ago.as_nanos().div_ceil(Handled::UNIT.as_nanos());
-        w.u16(handled.number).u16(ago.min(u16::MAX.into()) as u16);
+record! {
+    /// The numbers of a [`State`].
+    #[derive(Clone, Copy)]
+    struct Numbers {
+        /// packets before it the sender has, or needs no more
+        needs: u32 = field("needs", "Needs from").within(0, LAST as u64),
+        /// bits of the packets behind, the next one lowest: 1 if it leads a row of the sender
+        leads: u32 = field("leads", "Leads").hex(),
+        /// dimensions that the sender has and its next hop lacks
+        backlog: u8 = field("backlog", "Backlog"),
+        /// packets that may wait at the sender; 255: as many as may usually
+        turn: Option<u8> = field("room", "Room").none(State::NO_TURNS as u64),
     }
+}
 
-    /// Returns the state and the bits that are not its own.
-    fn read(r: &mut Reader<'_>) -> Result<(Self, u8), Malformed> {
-        let (needs, leads, backlog) = (r.u32()?, r.u32()?, r.u8()?);
-        let (turn, bits) = (Some(r.u8()?).filter(|turn| *turn != Self::NO_TURNS), r.u8()?);
-        if needs > LAST {
-            return Err(Malformed);
-        }
-        let (feeds, ends) = (bits & Self::FEEDS != 0, bits & Self::ENDS != 0);
-        let (collides, more) = (bits & Self::COLLIDES != 0, bits & Self::MORE != 0);
-        let handled = Handled { number: r.u16()?, ago: Handled::UNIT * u32::from(r.u16()?) };
-        let state = Self { needs, leads, backlog, turn, collides, feeds, ends, more, handled };
-        Ok((state, bits & !(Self::FEEDS | Self::ENDS | Self::COLLIDES | Self::MORE)))
+record! {
+    impl Handled as Handled { number, ago } => Handled { number, ago: Handled::UNIT * units.into() }
+    {
+        /// last frame of the node before that the writer had handled
+        number: u16 = field("handled", "Handled"),
+        /// time from then until it wrote this, in 16 microseconds; 65535: longer, or there was none
+        units: u16 = field("ago", "Ago") => {
+            ago.as_nanos().div_ceil(Handled::UNIT.as_nanos()).min(u16::MAX.into()) as u16
+        },
     }
 }
 
@@ -106,56 +116,100 @@ pub(crate) struct Header {
     pub oldest: u32,
 }
 
+/// A data frame up to its symbol.
+struct Head<'a> {
+    header: Header,
+    offset: u8,
+    coefficients: &'a [u8],
+}
+
+record! {
+    impl Head<'a> as Head {
+        header: Header {
+            flow,
+            next_hop,
+            number,
+            state: State { needs, leads, backlog, turn, collides, feeds, ends, more, handled },
+            poll,
+            oldest,
+        },
+        offset,
+        coefficients,
+    } {
+        flow: FlowInstance,
+        /// the node that is to have it
+        next_hop: NodeId = field("next_hop", "Next hop"),
+        /// of those that the sender sent of this flow
+        number: u16 = field("frame", "Frame number"),
+        Numbers { needs, leads, backlog, turn },
+        byte {
+            /// the sender's next hop sends on what it gets
+            feeds: bool = bits(1, "feeds", "Feeds"),
+            /// the sender is the destination
+            ends: bool = bits(2, "ends", "Ends"),
+            /// the next hop is to report
+            poll: bool = bits(4, "asks", "Asks"),
+            /// what the sender sends collides at its next hop
+            collides: bool = bits(8, "collides", "Collides"),
+            /// further packets wait at the sender, or on the way to it
+            more: bool = bits(16, "more", "More"),
+        }
+        handled: Handled,
+        /// packets before it come no more from the sender
+        oldest: u32 = field("oldest", "Oldest packet").within(0, LAST as u64),
+        /// of the first packet in the combination from the oldest
+        offset: u8 = field("offset", "Offset"),
+        /// behind the first one in the combination
+        further: u8 = field("further", "Further packets").within(0, WIDTH as u64 - 1)
+            => coefficients.len() as u8,
+        /// of the further packets; that of the first one is 1
+        coefficients: &'a [u8] as long as further = field("vector", "Coefficients"),
+    }
+}
+
+record! {
+    /// A data frame.
+    struct Data<'a> {
+        head: Head<'a>,
+        /// combination of symbols: packets, each behind its length (2) and check (4); zeros. If
+        /// empty, the frame only asks
+        symbol: &'a [u8] = field("payload", "Payload"),
+    }
+}
+
+impl<'a> Head<'a> {
+    fn of(header: &Header, coded: &'a Coded) -> Self {
+        let offset = coded.first.saturating_sub(header.oldest).min(u8::MAX.into()) as u8;
+        // The first coefficient is 1 and needs no byte.
+        let coefficients = coded.coefficients.get(1..).unwrap_or_default();
+        Self { header: *header, offset, coefficients }
+    }
+
+    /// Returns the header, and the combination with this symbol.
+    fn with(self, symbol: Vec<u8>) -> (Header, Coded) {
+        let first = self.header.oldest + u32::from(self.offset);
+        let coefficients = [&[1], self.coefficients].concat();
+        (self.header, Coded { first, coefficients, symbol })
+    }
+}
+
 impl Header {
-    const POLL: u8 = 4;
     /// Length of a frame with a packet as it is, without the packet, bytes.
-    pub(crate) const LEN: usize = 8 + 2 + 2 + State::LEN + 4 + 2;
+    pub(crate) const LEN: usize = Head::LEN;
 
     /// Appends the frame.
     pub(crate) fn write(&self, coded: &Coded, out: &mut Vec<u8>) {
-        self.write_head(coded, out);
-        out.extend(&coded.symbol);
-    }
-
-    /// Appends the frame without the symbol.
-    fn write_head(&self, coded: &Coded, out: &mut Vec<u8>) {
-        let Self { flow, next_hop, number, state, poll, oldest } = *self;
-        flow.write(out);
-        let mut w = Writer::new(out);
-        w.node(next_hop).u16(number);
-        state.write(if poll { Self::POLL } else { 0 }, &mut w);
-        let offset = coded.first.saturating_sub(oldest).min(u8::MAX.into()) as u8;
-        // The first coefficient is 1 and needs no byte.
-        let further = coded.coefficients.get(1..).unwrap_or_default();
-        w.u32(oldest).u8(offset).u8(further.len() as u8).bytes(further);
+        let data = Data { head: Head::of(self, coded), symbol: &coded.symbol };
+        data.put(&mut Writer::new(out));
     }
 
     /// Reads a data frame: its header, and the combination in it. One without a symbol only asks.
     ///
     /// # Errors
-    /// [`Malformed`] if bytes are missing, bits are unknown, a number is out of range, or the
-    /// combination spans too many packets.
+    /// [`Malformed`] if it is not as [`Data`] says.
     pub(crate) fn parse(body: &[u8]) -> Result<(Self, Coded), Malformed> {
-        let mut r = Reader::new(body);
-        let (header, coded) = Self::parse_head(&mut r)?;
-        let symbol = r.rest().to_vec();
-        Ok((header, Coded { symbol, ..coded }))
-    }
-
-    /// Reads a data frame up to the symbol.
-    fn parse_head(r: &mut Reader<'_>) -> Result<(Self, Coded), Malformed> {
-        let flow = FlowInstance::parse(r)?;
-        let (next_hop, number) = (r.node()?, r.u16()?);
-        let (state, bits) = State::read(r)?;
-        let (oldest, offset, further) = (r.u32()?, r.u8()?, r.u8()?);
-        let coefficients = [&[1], r.bytes(further.into())?].concat();
-        if bits & !Self::POLL != 0 || oldest > LAST || further >= WIDTH {
-            return Err(Malformed);
-        }
-        let poll = bits & Self::POLL != 0;
-        let header = Self { flow, next_hop, number, state, poll, oldest };
-        let first = oldest + u32::from(offset);
-        Ok((header, Coded { first, coefficients, symbol: Vec::new() }))
+        let Data { head, symbol } = Data::from_body(body)?;
+        Ok(head.with(symbol.to_vec()))
     }
 }
 
@@ -169,8 +223,13 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Number of parts, in a byte before them.
-    const PARTS: u8 = 2;
+    const COUNT: Named = field("parts", "Parts").within(2, 2);
+    const PART: Group = group(
+        "part",
+        "Part",
+        "{packet.source} to {packet.destination} by {next_hop}, oldest {oldest}",
+    );
+    const PAYLOAD: Named = field("payload", "Payload").rest(1, usize::MAX);
 
     /// Joins two data frames.
     pub(crate) fn of(mut parts: [(Header, Coded); 2]) -> Self {
@@ -188,11 +247,7 @@ impl Pair {
 
     /// Appends the frame.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        out.push(Self::PARTS);
-        for (header, coded) in &self.parts {
-            header.write_head(coded, out);
-        }
-        out.extend(&self.symbol);
+        self.put(&mut Writer::new(out));
     }
 
     /// Reads a frame.
@@ -200,15 +255,33 @@ impl Pair {
     /// # Errors
     /// [`Malformed`] as for [`Header::parse`], or if both parts are of one flow.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        let count = r.u8()?;
-        let parts = [Header::parse_head(&mut r)?, Header::parse_head(&mut r)?];
-        let [one, other] = [0, 1].map(|i: usize| parts[i].0.flow.key());
-        if count != Self::PARTS || one == other {
+        Self::from_body(body)
+    }
+}
+
+impl<'a> Record<'a> for Pair {
+    const PARTS: &'static [Part] = &[
+        Self::COUNT.part::<u8>("packets of two flows, xored"),
+        Part::Repeat(Count::Field(Self::COUNT.name), &[Self::PART.part::<Head<'_>>("")]),
+        Part::Check(Check::Distinct(&["packet.source", "packet.destination"])),
+        Self::PAYLOAD.part::<&[u8]>("the symbol of one flow xored with that of the other"),
+    ];
+
+    fn read(r: &mut Reader<'a>) -> Result<Self, Malformed> {
+        Self::COUNT.read::<u8>(r)?;
+        let heads = [Head::read(r)?, Head::read(r)?];
+        let [one, other] = heads.each_ref().map(|head| head.header.flow.key());
+        if one == other {
             return Err(Malformed);
         }
-        let symbol = r.rest().to_vec();
-        if symbol.is_empty() { Err(Malformed) } else { Ok(Self { parts, symbol }) }
+        let symbol = Self::PAYLOAD.read(r)?;
+        Ok(Self { parts: heads.map(|head| head.with(Vec::new())), symbol })
+    }
+
+    fn put(&self, w: &mut Writer<'_>) {
+        Self::COUNT.put::<u8>(&2, w);
+        self.parts.iter().for_each(|(header, coded)| Head::of(header, coded).put(w));
+        w.bytes(&self.symbol);
     }
 }
 
@@ -233,28 +306,36 @@ pub(crate) struct Report {
     pub state: State,
 }
 
-impl Report {
-    /// Appends the report.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let Self { flow, next_hop, parent, child, number, state } = *self;
-        flow.write(out);
-        let mut w = Writer::new(out);
-        w.node(next_hop).node(parent).node(child).u16(number);
-        state.write(0, &mut w);
-    }
-
-    /// Reads a report.
-    ///
-    /// # Errors
-    /// [`Malformed`] if it has another length, or a node reports to itself.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        let flow = FlowInstance::parse(&mut r)?;
-        let (next_hop, parent, child, number) = (r.node()?, r.node()?, r.node()?, r.u16()?);
-        let (state, bits) = State::read(&mut r)?;
-        if bits != 0 || r.remaining() > 0 || parent == child {
-            return Err(Malformed);
+frame! {
+    pub(crate) impl Report as Report {
+        flow,
+        next_hop,
+        parent,
+        child,
+        number,
+        state: State { needs, leads, backlog, turn, collides, feeds, ends, more, handled },
+    } {
+        flow: FlowInstance,
+        /// the node that takes it or passes it on
+        next_hop: NodeId = field("next_hop", "Next hop"),
+        /// the node that it is for
+        parent: NodeId = field("parent", "Parent"),
+        /// the node that wrote it
+        child: NodeId = field("child", "Child"),
+        check differ(parent, child),
+        /// of those that the child sent of this flow
+        number: u16 = field("frame", "Frame number"),
+        Numbers { needs, leads, backlog, turn },
+        byte {
+            /// the child's next hop sends on what it gets
+            feeds: bool = bits(1, "feeds", "Feeds"),
+            /// the child is the destination
+            ends: bool = bits(2, "ends", "Ends"),
+            /// what the child sends collides at its next hop
+            collides: bool = bits(8, "collides", "Collides"),
+            /// further packets wait at the child, or on the way to it
+            more: bool = bits(16, "more", "More"),
         }
-        Ok(Self { flow, next_hop, parent, child, number, state })
+        handled: Handled,
     }
 }

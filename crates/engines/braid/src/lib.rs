@@ -38,14 +38,13 @@
 //! | `symbol` | what is in a symbol: packets, and whether they are of real-time traffic |
 //! | `pairs` | which packets of two flows go in one frame |
 //! | `turns` | who sends, of nodes that do not hear each other |
-//! | `frame`, `layout` | frames, and their description |
+//! | `frame` | frames |
 
 mod child;
 mod config;
 mod flight;
 mod flow;
 mod frame;
-mod layout;
 mod next;
 mod pairs;
 mod route;
@@ -91,7 +90,7 @@ pub const BRAID: Entry = Entry {
     id: ID,
     summary: "packets over lossy hops, coded over a sliding window",
     paper: "none; see docs/internals/braid.md",
-    layouts: layout::LAYOUTS,
+    layouts: frame::LAYOUTS,
     read: |_, kind, body| summary(kind, body),
     build: Constructor::Tunnel(|settings| {
         let config: BraidConfig = settings.parse()?;

@@ -13,7 +13,9 @@
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::tunnel::{DATA, flow_of};
 use ncmesh_engine::{Malformed, Summary};
-use ncmesh_wire::{NodeId, Reader, Writer};
+use ncmesh_wire::layout::{self, Check, Count, Is, Layout};
+use ncmesh_wire::record::{Group, bits, field, group};
+use ncmesh_wire::{NodeId, Reader, Record, Writer, choice, frame, record};
 
 /// Kind of a count frame.
 pub(crate) const COUNT: u8 = 2;
@@ -21,6 +23,27 @@ pub(crate) const COUNT: u8 = 2;
 pub(crate) const FEEDBACK: u8 = 3;
 /// Kind of feedback that goes over other nodes.
 pub(crate) const RELAYED: u8 = 4;
+
+/// Frames of this engine and of its baseline.
+pub(crate) const LAYOUTS: &[Layout] = &[
+    Layout::of::<DataFrame<'_>>(DATA, "data", "{core.part+}").or_if(Is("core.parts", 2), "coded"),
+    Layout::of::<CountFrame>(
+        COUNT,
+        "count",
+        "{packet.source} to {packet.destination} generation {core.generation}",
+    ),
+    Layout::of::<FeedbackFrame>(
+        FEEDBACK,
+        "feedback",
+        "{packet.source} to {packet.destination} generation {core.generation}: {core.request}",
+    ),
+    Layout::of::<RelayedFeedback>(
+        RELAYED,
+        "relayed feedback",
+        "{packet.source} to {packet.destination} generation {core.generation}: {core.request}, \
+         by {core.author}",
+    ),
+];
 
 /// Most packets of a generation.
 pub(crate) const MAX_GENERATION_SIZE: u8 = 120;
@@ -30,9 +53,6 @@ pub(crate) const MAX_WINDOW: u8 = 8;
 pub(crate) const MAX_LINK_REPORTS: usize = 4;
 /// Value of [`FeedbackFrame::missing_combined`] where the number is not known.
 pub(crate) const UNKNOWN: u8 = u8::MAX;
-
-/// Flag of a generation that takes in no more packets.
-const CLOSED: u8 = 1;
 
 /// Names one generation of one instance of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,38 +80,53 @@ pub(crate) struct GenerationHeader {
 }
 
 impl GenerationHeader {
-    /// Length on the air together with the next hop, bytes.
-    const LEN: usize = 20;
-
     /// Returns the number of the oldest generation that the source still has.
     pub(crate) fn oldest_open(&self) -> u32 {
         self.id.number.wrapping_sub(u32::from(self.older_open))
     }
+}
 
-    fn write(&self, next_hop: NodeId, out: &mut Vec<u8>) {
-        self.id.flow.write(out);
-        let mut w = Writer::new(out);
-        w.node(next_hop).u32(self.id.number).u8(self.older_open);
-        w.u8(self.generation_size).u8(self.count);
-        w.u8(u8::from(self.closed) * CLOSED).u16(self.symbol_size);
-    }
+/// Generation that a frame belongs to, and the node that is to handle the frame.
+#[derive(Clone, Copy)]
+struct Addressed {
+    header: GenerationHeader,
+    next_hop: NodeId,
+}
 
-    /// Reads the header and the next hop, which is between its fields on the air.
-    fn parse(r: &mut Reader<'_>) -> Result<(Self, NodeId), Malformed> {
-        let flow = FlowInstance::parse(r)?;
-        let (next_hop, number, older_open) = (r.node()?, r.u32()?, r.u8()?);
-        let (generation_size, count, flags, symbol_size) = (r.u8()?, r.u8()?, r.u8()?, r.u16()?);
-
-        let sizes_agree = (1..=MAX_GENERATION_SIZE).contains(&generation_size)
-            && (1..=generation_size).contains(&count)
-            && symbol_size > 2;
-        let numbers_agree = older_open < MAX_WINDOW && u32::from(older_open) <= number;
-        if !sizes_agree || !numbers_agree || flags & !CLOSED != 0 {
-            return Err(Malformed);
+record! {
+    impl Addressed as Addressed {
+        header: GenerationHeader {
+            id: GenerationId { flow, number },
+            older_open,
+            generation_size,
+            count,
+            closed,
+            symbol_size,
+        },
+        next_hop,
+    } {
+        flow: FlowInstance,
+        /// the node that is to send it on, or is its destination; others overhear it
+        next_hop: NodeId = field("next_hop", "Next hop"),
+        /// its number, from 0
+        number: u32 = field("core.generation", "Generation"),
+        /// generations before this one that the source has not given up; older ones will never be
+        /// complete
+        older_open: u8 = field("core.older_open", "Older generations open")
+            .within(0, MAX_WINDOW as u64 - 1),
+        check at_most(older_open, number),
+        /// packets a generation has at most
+        generation_size: u8 = field("core.generation_size", "Generation size")
+            .within(1, MAX_GENERATION_SIZE as u64),
+        /// packets the generation has
+        count: u8 = field("core.count", "Packets by now").at_least(1),
+        check at_most(count, generation_size),
+        byte {
+            /// the generation gets no more packets
+            closed: bool = bits(1, "core.closed", "Closed"),
         }
-
-        let (id, closed) = (GenerationId { flow, number }, flags & CLOSED != 0);
-        Ok((Self { id, older_open, generation_size, count, closed, symbol_size }, next_hop))
+        /// length of a packet with its own length (2) and check (4) before it and zeros behind
+        symbol_size: u16 = field("core.symbol_size", "Symbol size, bytes").at_least(3),
     }
 }
 
@@ -105,25 +140,45 @@ pub(crate) struct Part {
     pub vector: Vec<u8>,
 }
 
-impl Part {
-    /// Length on the air without the vector, bytes.
-    const FIXED: usize = GenerationHeader::LEN + 1;
+record! {
+    impl Part as Part { header, next_hop, vector } => Part {
+        header,
+        next_hop,
+        vector: padded(coefficients, header.generation_size),
+    } {
+        Addressed { header, next_hop },
+        /// coefficients of the first packets; those of the others are zero
+        coefficients: &[u8] = field("coefficients", "Coding vector, GF(2^8)").prefixed(1, 255)
+            => without_trailing_zeros(vector),
+        check coefficients.len() <= header.generation_size.into()
+            => Check::AtMost("coefficients", "core.generation_size"),
+    }
+}
 
-    fn write(&self, out: &mut Vec<u8>) {
-        self.header.write(self.next_hop, out);
-        let vector = without_trailing_zeros(&self.vector);
-        Writer::new(out).u8(vector.len() as u8).bytes(vector);
+/// One part of a data frame, or two.
+struct Parts {
+    count: u8,
+}
+
+impl Parts {
+    const PART: Group = group(
+        "core.part",
+        "Part",
+        "{packet.source} to {packet.destination} generation {core.generation}",
+    );
+
+    const PARTS: &'static [layout::Part] =
+        &[layout::Part::Repeat(Count::Field("core.parts"), &[Self::PART.part::<Part>("")])];
+
+    fn read(self, r: &mut Reader<'_>) -> Result<(Part, Option<Part>), Malformed> {
+        let first = Part::read(r)?;
+        let second = if self.count > 1 { Some(Part::read(r)?) } else { None };
+        Ok((first, second))
     }
 
-    fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let (header, next_hop) = GenerationHeader::parse(r)?;
-        let (width, full) = (usize::from(r.u8()?), usize::from(header.generation_size));
-        if !(1..=full).contains(&width) {
-            return Err(Malformed);
-        }
-        let mut vector = r.bytes(width)?.to_vec();
-        vector.resize(full, 0);
-        Ok(Self { header, next_hop, vector })
+    fn put(self, first: &Part, second: &Option<Part>, w: &mut Writer<'_>) {
+        first.put(w);
+        second.iter().for_each(|part| part.put(w));
     }
 }
 
@@ -138,48 +193,45 @@ pub(crate) struct DataFrame<'a> {
     pub payload: &'a [u8],
 }
 
-impl<'a> DataFrame<'a> {
-    /// Length of what is neither a part nor payload, bytes.
-    const FIXED: usize = 3;
+frame! {
+    pub(crate) impl DataFrame<'a> as DataFrame { serial, first, second, payload } {
+        /// counts the transmitter's data frames; who hears some knows how many were sent
+        serial: u16 = field("core.serial", "Serial"),
+        /// a packet of one flow, or those of two, xored
+        count: u8 = field("core.parts", "Parts").within(1, 2) => 1 + u8::from(second.is_some()),
+        first, second as Parts { count },
+        check !second.as_ref().is_some_and(|second| second.is_of_flow(&first))
+            => Check::Distinct(&["packet.source", "packet.destination"]),
+        /// the combination, or that of one flow xored with that of the other; without the zeros at
+        /// its end
+        payload: &'a [u8] = field("payload", "Payload"),
+        check payload.len() <= longest_symbol(&first, second.as_ref()).into()
+            => Check::AtMostGreatest("payload", "core.symbol_size"),
+    }
+}
 
+impl Part {
+    fn is_of_flow(&self, other: &Self) -> bool {
+        self.header.id.flow.key() == other.header.id.flow.key()
+    }
+}
+
+fn longest_symbol(first: &Part, second: Option<&Part>) -> u16 {
+    second.map_or(0, |part| part.header.symbol_size).max(first.header.symbol_size)
+}
+
+impl DataFrame<'_> {
     /// Returns how much of a frame with two flows of this generation size is not payload, bytes.
     pub(crate) fn overhead(generation_size: u8) -> usize {
-        Self::FIXED + 2 * (Part::FIXED + usize::from(generation_size))
+        Self::LEN + 2 * (Part::LEN + usize::from(generation_size))
     }
+}
 
-    /// Appends the frame body to `out`.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let parts = 1 + u8::from(self.second.is_some());
-        Writer::new(out).u16(self.serial).u8(parts);
-        self.first.write(out);
-        self.second.iter().for_each(|part| part.write(out));
-        out.extend_from_slice(self.payload);
-    }
-
-    /// Reads what [`write`](Self::write) wrote.
-    ///
-    /// # Errors
-    /// [`Malformed`] if a field is out of range, the payload is longer than its symbols, or a flow
-    /// is combined with itself.
-    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        let (serial, parts) = (r.u16()?, r.u8()?);
-        let first = Part::parse(&mut r)?;
-        let second = match parts {
-            1 => None,
-            2 => Some(Part::parse(&mut r)?),
-            _ => return Err(Malformed),
-        };
-        let payload = r.rest();
-
-        let symbol_size = |part: &Part| part.header.symbol_size;
-        let longest = second.as_ref().map_or(0, symbol_size).max(symbol_size(&first));
-        let same_flow = |part: &Part| part.header.id.flow.key() == first.header.id.flow.key();
-        if payload.len() > usize::from(longest) || second.as_ref().is_some_and(same_flow) {
-            return Err(Malformed);
-        }
-        Ok(Self { serial, first, second, payload })
-    }
+/// Returns a coding vector with a coefficient for each of `packets`.
+fn padded(coefficients: &[u8], packets: u8) -> Vec<u8> {
+    let mut vector = coefficients.to_vec();
+    vector.resize(packets.into(), 0);
+    vector
 }
 
 /// Returns `bytes` without the zeros at their end.
@@ -204,47 +256,44 @@ pub(crate) struct CountFrame {
     pub next_hop: NodeId,
 }
 
-impl CountFrame {
-    /// Appends the frame body to `out`.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        Writer::new(out).u16(self.serial).u16(self.number).u8(u8::from(self.again));
-        self.header.write(self.next_hop, out);
-    }
-
-    /// Reads what [`write`](Self::write) wrote.
-    ///
-    /// # Errors
-    /// [`Malformed`] if a field is out of range or bytes follow.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        let (serial, number, again) = (r.u16()?, r.u16()?, r.u8()?);
-        let (header, next_hop) = GenerationHeader::parse(&mut r)?;
-        if r.remaining() > 0 || again > 1 {
-            return Err(Malformed);
-        }
-        Ok(Self { serial, number, again: again == 1, header, next_hop })
+frame! {
+    pub(crate) impl CountFrame as CountFrame { serial, number, again, header, next_hop } {
+        /// of the transmitter's last data frame
+        serial: u16 = field("core.serial", "Serial"),
+        /// counts the transmitter's questions and answers modulo 2^16
+        number: u16 = field("core.number", "Number"),
+        /// 1 if it asked before and no answer came, else 0
+        again: bool = field("core.again", "Again").within(0, 1),
+        Addressed { header, next_hop },
     }
 }
 
 // ---- feedback
 
-/// Asks the previous hop for something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Request {
-    /// Send nothing more: this node has full rank, but the destination lacks packets.
-    Stop,
-    /// Send more packets.
-    More,
-    /// Go on with the next generation: the destination has this one.
-    NextGeneration,
+choice! {
+    /// Asks the previous hop for something.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Request {
+        /// Send nothing more: this node has full rank, but the destination lacks packets.
+        Stop = 0, "stop";
+        /// Send more packets.
+        More = 1, "more";
+        /// Go on with the next generation: the destination has this one.
+        NextGeneration = 2, "next generation";
+    }
 }
 
-/// How well a node hears one transmitter: data frames received, out of those sent (6.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LinkReport {
-    pub transmitter: NodeId,
-    pub received: u16,
-    pub sent: u16,
+record! {
+    /// How well a node hears one transmitter: data frames received, out of those sent (6.2).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct LinkReport {
+        pub transmitter: NodeId = field("core.transmitter", "Transmitter"),
+        /// data frames heard of it
+        pub received: u16 = field("core.received", "Received"),
+        /// data frames that it sent meanwhile
+        pub sent: u16 = field("core.sent", "Sent"),
+        check at_most(received, sent),
+    }
 }
 
 /// A feedback frame: tells the previous hop what is missing of a generation.
@@ -283,101 +332,59 @@ impl FeedbackFrame {
             links: Vec::new(),
         }
     }
+}
 
-    /// Appends the frame body to `out`.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        self.id.flow.write(out);
-        let mut w = Writer::new(out);
-        w.node(self.to).u32(self.id.number).u16(self.number).u8(self.request as u8);
-        w.u8(self.missing_alone).u8(self.missing_combined).u16(self.progress);
-        w.u8(self.missing_numbers.len() as u8).bytes(&self.missing_numbers);
-        w.u8(self.links.len() as u8);
-        for link in &self.links {
-            w.node(link.transmitter).u16(link.received).u16(link.sent);
-        }
-    }
-
-    /// Reads what [`write`](Self::write) wrote.
-    ///
-    /// # Errors
-    /// [`Malformed`] if a field is out of range, bytes follow, or more frames were received over a
-    /// link than sent.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        let flow = FlowInstance::parse(&mut r)?;
-        let (to, generation, number) = (r.node()?, r.u32()?, r.u16()?);
-        let request = match r.u8()? {
-            0 => Request::Stop,
-            1 => Request::More,
-            2 => Request::NextGeneration,
-            _ => return Err(Malformed),
-        };
-        let (missing_alone, missing_combined, progress) = (r.u8()?, r.u8()?, r.u16()?);
-
-        let numbers = r.u8()?;
-        if numbers > MAX_GENERATION_SIZE {
-            return Err(Malformed);
-        }
-        let missing_numbers = r.bytes(usize::from(numbers))?.to_vec();
-
-        let transmitters = r.u8()?;
-        if usize::from(transmitters) > MAX_LINK_REPORTS {
-            return Err(Malformed);
-        }
-        let mut links = Vec::new();
-        for _ in 0..transmitters {
-            let (transmitter, received, sent) = (r.node()?, r.u16()?, r.u16()?);
-            links.push(LinkReport { transmitter, received, sent });
-        }
-
-        let plausible = links.iter().all(|link| link.received <= link.sent);
-        if r.remaining() > 0 || !plausible {
-            return Err(Malformed);
-        }
-        let id = GenerationId { flow, number: generation };
-        Ok(Self {
-            id,
-            to,
-            number,
-            request,
-            missing_alone,
-            missing_combined,
-            progress,
-            missing_numbers,
-            links,
-        })
+frame! {
+    pub(crate) impl FeedbackFrame as FeedbackFrame {
+        id: GenerationId { flow, number: generation },
+        to,
+        number,
+        request,
+        missing_alone,
+        missing_combined,
+        progress,
+        missing_numbers,
+        links,
+    } {
+        flow: FlowInstance,
+        /// the node that is answered
+        to: NodeId = field("next_hop", "Next hop"),
+        generation: u32 = field("core.generation", "Generation"),
+        /// counts the transmitter's questions and answers modulo 2^16
+        number: u16 = field("core.number", "Number"),
+        /// stop: all there is has arrived; next generation: the destination has this one
+        request: Request = field("core.request", "Request"),
+        /// packets that are missing, if they come alone
+        missing_alone: u8 = field("core.missing_alone", "Packets missing, alone"),
+        /// the same if they come combined with the flow they last were combined with; 255: not
+        /// known
+        missing_combined: u8 = field("core.missing_combined", "Packets missing, combined"),
+        /// ranks of the node and of those behind it, summed
+        progress: u16 = field("core.progress", "Progress"),
+        /// of `cope` only
+        missing_numbers: Vec<u8> = field("core.missing_numbers", "Numbers of missing packets")
+            .prefixed(0, MAX_GENERATION_SIZE as usize),
+        /// how many transmitters it reports on
+        count: u8 = field("core.links", "Links").within(0, MAX_LINK_REPORTS as u64)
+            => links.len() as u8,
+        links: Vec<LinkReport> as many as count = group(
+            "core.link",
+            "Link",
+            "Link from {core.transmitter}: {core.received} of {core.sent} received",
+        ),
     }
 }
 
-/// Feedback on its way over other nodes, because the previous hop does not hear its author.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RelayedFeedback {
-    /// Node that passes it on, or is answered.
-    pub next_hop: NodeId,
-    /// Node that says so.
-    pub author: NodeId,
-    pub feedback: FeedbackFrame,
-}
-
-impl RelayedFeedback {
-    /// Appends the frame body to `out`.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        Writer::new(out).node(self.next_hop).node(self.author);
-        self.feedback.write(out);
-    }
-
-    /// Reads what [`write`](Self::write) wrote.
-    ///
-    /// # Errors
-    /// [`Malformed`] as [`FeedbackFrame::parse`], and if a node answers itself.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        let (next_hop, author) = (r.node()?, r.node()?);
-        let feedback = FeedbackFrame::parse(r.rest())?;
-        if author == feedback.to {
-            return Err(Malformed);
-        }
-        Ok(Self { next_hop, author, feedback })
+frame! {
+    /// Feedback on its way over other nodes, because the previous hop does not hear its author.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct RelayedFeedback {
+        /// the node that passes it on, or is answered
+        pub next_hop: NodeId = field("core.passes_on", "Passed on by"),
+        /// the node that says so, not the one that is answered
+        pub author: NodeId = field("core.author", "Author"),
+        pub feedback: FeedbackFrame,
+        check author != feedback.to => Check::Differ("core.author", "next_hop"),
     }
 }
 

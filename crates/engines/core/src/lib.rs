@@ -57,7 +57,6 @@ mod flow_table;
 mod frame;
 mod generation;
 mod ingress;
-mod layout;
 mod link_meter;
 mod overheard;
 mod parameters;
@@ -86,7 +85,7 @@ pub const CORE: Entry = Entry {
     id: ID,
     summary: "packets coded within flows, and between flows that cross at a relay",
     paper: "Hansen, Krigslund, Lucani, Pahlevani, Fitzek: CORE (Computer Networks 2018)",
-    layouts: layout::LAYOUTS,
+    layouts: frame::LAYOUTS,
     read: |_, kind, body| frame::summary(NAME, kind, body),
     build: Constructor::Tunnel(|settings| {
         let config: CoreConfig = settings.parse()?;

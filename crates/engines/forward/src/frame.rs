@@ -2,46 +2,59 @@
 
 use ncmesh_engine::Malformed;
 use ncmesh_engine::time::Duration;
-use ncmesh_wire::{NodeId, Reader, Writer};
+use ncmesh_engine::tunnel::DATA;
+use ncmesh_wire::layout::Layout;
+use ncmesh_wire::record::field;
+use ncmesh_wire::{NodeId, Record, Writer, frame, record};
 
 /// Kind of a frame that tells the nodes before its sender whether to wait.
 pub(crate) const QUEUE: u8 = 2;
 
-/// Header of a data frame, before its packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
-    /// Node that is to receive the packet now: a relay, or the destination.
-    pub next: NodeId,
-    pub source: NodeId,
-    pub destination: NodeId,
-    /// Hops that the packet may still go, this one included.
-    pub hops_left: u8,
+/// Frames of this engine.
+pub(crate) const LAYOUTS: &[Layout] = &[
+    Layout::of::<Data<'_>>(DATA, "data", "{packet.source} to {packet.destination} by {next_hop}"),
+    Layout::of::<Queue>(QUEUE, "queue", "wait for {pause} ms"),
+];
+
+record! {
+    /// Header of a data frame, before its packet.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Header {
+        /// the node that is to send it on, or is its destination; others ignore it
+        pub next: NodeId = field("next_hop", "Next hop"),
+        /// where it comes from
+        pub source: NodeId = field("packet.source", "Source"),
+        /// where it goes
+        pub destination: NodeId = field("packet.destination", "Destination"),
+        check differ(source, destination),
+        /// hops that it may still go, this one included; 64 at its source
+        pub hops_left: u8 = field("packet.hops", "Hops left").at_least(1),
+    }
+}
+
+record! {
+    /// A data frame.
+    struct Data<'a> {
+        header: Header,
+        packet: &'a [u8] = field("packet.bytes", "Packet").rest(1, usize::MAX),
+    }
 }
 
 impl Header {
     /// Length of the header, bytes.
-    pub(crate) const LEN: usize = 7;
+    pub(crate) const LEN: usize = <Self as Record>::LEN;
 
     /// Appends the header.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let Self { next, source, destination, hops_left } = *self;
-        Writer::new(out).node(next).node(source).node(destination).u8(hops_left);
+        self.put(&mut Writer::new(out));
     }
 
     /// Reads a frame body: the header, and the packet behind it.
     ///
     /// # Errors
-    /// [`Malformed`] if bytes are missing, there is no packet, it has no hops left, or both ends
-    /// are the same node.
+    /// [`Malformed`] if it is not as [`Data`] says.
     pub(crate) fn parse(body: &[u8]) -> Result<(Self, &[u8]), Malformed> {
-        let mut r = Reader::new(body);
-        let header =
-            Self { next: r.node()?, source: r.node()?, destination: r.node()?, hops_left: r.u8()? };
-        let packet = r.rest();
-        if packet.is_empty() || header.hops_left == 0 || header.source == header.destination {
-            return Err(Malformed);
-        }
-        Ok((header, packet))
+        Data::from_body(body).map(|data| (data.header, data.packet))
     }
 }
 
@@ -52,20 +65,9 @@ pub(crate) struct Queue {
     pub pause: Duration,
 }
 
-impl Queue {
-    /// Appends the frame body.
-    pub(crate) fn write(self, out: &mut Vec<u8>) {
-        let ms = self.pause.as_secs_f64() * 1e3;
-        Writer::new(out).u16(ms.ceil() as u16);
-    }
-
-    /// Reads a frame body.
-    ///
-    /// # Errors
-    /// [`Malformed`] if it has another length.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        let pause = Duration::from_millis(r.u16()?.into());
-        if r.rest().is_empty() { Ok(Self { pause }) } else { Err(Malformed) }
+frame! {
+    pub(crate) impl Queue as Queue { pause } => Queue { pause: Duration::from_millis(ms.into()) } {
+        /// ms for which to send it nothing that it has to pass on; 0: there is room
+        ms: u16 = field("pause", "Pause") => (pause.as_secs_f64() * 1e3).ceil() as u16,
     }
 }

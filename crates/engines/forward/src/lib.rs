@@ -12,7 +12,6 @@
 
 mod config;
 mod frame;
-mod layout;
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +44,7 @@ pub const FORWARD: Entry = Entry {
     id: ID,
     summary: "packets as they are, hop by hop along the shortest path by unicast",
     paper: "none; paths as De Couto, Aguayo, Bicket, Morris (MobiCom 2003)",
-    layouts: layout::LAYOUTS,
+    layouts: frame::LAYOUTS,
     read: |_, kind, body| summary(kind, body),
     build: Constructor::Tunnel(|settings| {
         let config: ForwardConfig = settings.parse()?;

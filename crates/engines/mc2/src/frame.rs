@@ -6,17 +6,31 @@
 
 use crate::NAME;
 use crate::hops::MAX_HOPS;
-use crate::paths::{MAX_NODES, PathSet};
+use crate::paths::{MAX_NODES, NODE_LEN, PathSet};
 use ncmesh_engine::Malformed;
 use ncmesh_engine::Summary;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::tunnel::{DATA, flow_of};
-use ncmesh_wire::{NodeId, Reader, Writer};
+use ncmesh_wire::layout::{Check, Count, Layout, Length, Part};
+use ncmesh_wire::record::{Named, bits, field, group, many};
+use ncmesh_wire::{NodeId, Reader, Record, Writer, frame, record};
 
 /// Kind of a report: a node's state in a flow, where it has no data to say it with.
 pub(crate) const REPORT: u8 = 2;
 /// Kind of a destination's request for more packets of a generation.
 pub(crate) const REQUEST: u8 = 3;
+
+/// Frames of this engine.
+pub(crate) const LAYOUTS: &[Layout] = &[
+    Layout::of::<Data<'_>>(DATA, "data", "{mc2.node} to {mc2.node#2} generation {mc2.generation}"),
+    Layout::of::<Report>(REPORT, "report", "{packet.source} to {packet.destination}"),
+    Layout::of::<Request>(
+        REQUEST,
+        "request",
+        "{packet.source} to {packet.destination} by {next_hop}: \
+         {mc2.request.missing} packets of generation {mc2.generation}",
+    ),
+];
 
 /// Most packets of a generation.
 pub(crate) const MAX_GENERATION_SIZE: u8 = 128;
@@ -27,30 +41,37 @@ pub(crate) const MAX_ACKS: usize = 4;
 /// Length of the shortest payload, bytes: a packet of one byte with its length before it.
 pub(crate) const MIN_PAYLOAD: usize = 3;
 
-/// Flag of a data frame whose sender wants acknowledgments.
-const WANTS_ACK: u8 = 1;
-/// Flag of a data frame whose sender waits for one before it goes on.
-const WAITS_FOR_ACK: u8 = 2;
-
-/// Which frames of another node's flow a node received: the latest, and which of the 32 before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Acknowledgment {
-    /// Node that sent the frames.
-    pub of: NodeId,
-    /// Serial number of the latest.
-    pub latest: u16,
-    /// Bit i stands for the frame i + 1 before the latest.
-    pub before: u32,
+record! {
+    /// Which frames of another node's flow a node received: the latest, and which of the 32 before.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Acknowledgment {
+        /// whose frames it heard
+        pub of: NodeId = field("mc2.ack.node", "Node"),
+        /// its serial
+        pub latest: u16 = field("mc2.ack.latest", "Latest frame"),
+        /// heard of the 32 before it; bit i is the frame i + 1 before
+        pub before: u32 = field("mc2.ack.before", "Frames before it").hex(),
+    }
 }
 
-/// State of a flow at the sender of a frame.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FlowState {
-    /// |C(n, c)|: credits that it holds.
-    pub credits: u16,
-    /// At the destination, the generation before which all are complete or given up; 0 elsewhere.
-    pub done: u32,
-    pub acks: Vec<Acknowledgment>,
+record! {
+    /// State of a flow at the sender of a frame.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct FlowState {
+        /// that the sender holds, |C(n, c)|
+        pub credits: u16 = field("mc2.credits", "Credits"),
+        /// generations before this one the destination is done with: complete or given up; of
+        /// others 0
+        pub done: u32 = field("mc2.done", "Done with generations before"),
+        /// how many nodes before it the sender acknowledges
+        count: u8 = field("mc2.acks", "Acknowledgments").within(0, MAX_ACKS as u64)
+            => acks.len() as u8,
+        pub acks: Vec<Acknowledgment> as many as count = group(
+            "mc2.ack",
+            "Acknowledgment",
+            "Of {mc2.ack.node}, frame {mc2.ack.latest} the latest",
+        ),
+    }
 }
 
 /// Credits of one generation that a node gave to each of its next hops.
@@ -70,11 +91,6 @@ pub(crate) struct Feedback {
     pub announced: usize,
 }
 
-impl Acknowledgment {
-    /// Length in a frame, bytes.
-    const LEN: usize = 8;
-}
-
 impl GenerationCredits {
     /// Returns the length in a frame of a node with this number of next hops, bytes.
     const fn len(hops: usize) -> usize {
@@ -82,52 +98,95 @@ impl GenerationCredits {
     }
 }
 
-impl FlowState {
-    fn write(&self, out: &mut Vec<u8>) {
-        Writer::new(out).u16(self.credits).u32(self.done).u8(self.acks.len() as u8);
-        for ack in &self.acks {
-            Writer::new(out).node(ack.of).u16(ack.latest).u32(ack.before);
-        }
+/// Length of an acknowledgment in a frame, bytes.
+const ACK_LEN: usize = Acknowledgment::LEN;
+
+/// Credits announced: a list of generations, each with a count for each hop.
+struct Announced;
+
+impl Announced {
+    const GENERATIONS: Named =
+        field("mc2.announced.generations", "Generations announced").within(0, MAX_ANNOUNCED as u64);
+    const HOPS: Named = field("mc2.announced.hops", "Next hops").within(0, MAX_HOPS as u64);
+    const GENERATION: Named = field("mc2.announced.generation", "Generation");
+    const CREDITS: Named = field("mc2.announced.credits", "Credits");
+
+    const PARTS: &'static [Part] = &[
+        Self::GENERATIONS.part::<u8>(""),
+        Self::HOPS.part::<u8>("of the sender"),
+        Part::Repeat(
+            Count::Field(Self::GENERATIONS.name),
+            &[Part::Group {
+                name: "mc2.announced",
+                label: "Credits announced",
+                text: "Credits of generation {mc2.announced.generation}",
+                parts: &[
+                    Self::GENERATION.part::<u32>(""),
+                    Part::Repeat(
+                        Count::Field(Self::HOPS.name),
+                        &[Self::CREDITS.part::<u16>("given to a next hop so far")],
+                    ),
+                ],
+            }],
+        ),
+    ];
+
+    fn read(self, r: &mut Reader<'_>) -> Result<Vec<GenerationCredits>, Malformed> {
+        let generations: u8 = Self::GENERATIONS.read(r)?;
+        let hops: u8 = Self::HOPS.read(r)?;
+        many(r, generations.into(), |r| {
+            let generation = Self::GENERATION.read(r)?;
+            let by_hop = many(r, hops.into(), |r| Self::CREDITS.read(r))?;
+            Ok(GenerationCredits { generation, by_hop })
+        })
     }
 
-    fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let (credits, done, len) = (r.u16()?, r.u32()?, usize::from(r.u8()?));
-        if len > MAX_ACKS {
-            return Err(Malformed);
+    fn put(self, announced: &[GenerationCredits], w: &mut Writer<'_>) {
+        // All generations have a count for each hop, so one number of hops is enough.
+        let hops = announced.first().map_or(0, |credits| credits.by_hop.len());
+        w.u8(announced.len() as u8).u8(hops as u8);
+        for credits in announced {
+            w.u32(credits.generation);
+            for total in &credits.by_hop {
+                w.u16(*total);
+            }
         }
-        let mut acks = Vec::with_capacity(len);
-        for _ in 0..len {
-            acks.push(Acknowledgment { of: r.node()?, latest: r.u16()?, before: r.u32()? });
-        }
-        Ok(Self { credits, done, acks })
     }
 }
 
-/// Everything in a data frame before its coding vector.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct GenerationHeader {
-    pub incarnation: u32,
-    pub paths: PathSet,
-    /// Number of the source's choice of paths.
-    pub revision: u8,
-    /// Number of the frame among the sender's data frames of this flow.
-    pub serial: u16,
-    /// Whether the sender wants to know who received the frame.
-    pub wants_ack: bool,
-    /// Whether it sends nothing more before it knows.
-    pub waits_for_ack: bool,
-    pub state: FlowState,
-    /// Credits that the sender gave to its next hops; the frame's own generation comes first.
-    pub announced: Vec<GenerationCredits>,
-    pub generation: u32,
-    /// Most packets of a generation: the length of the coding vector.
-    pub generation_size: u8,
-    /// Packets that the generation has, once it is closed; 0 before.
-    pub packets: u8,
-    /// The same of the generation before it.
-    pub packets_before: u8,
-    /// Length of a combination, bytes. Zeros at its end may be left out.
-    pub symbol_size: u16,
+record! {
+    /// Everything in a data frame before its coding vector.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct GenerationHeader {
+        /// a later start of the source, or of the flow, has a higher one
+        pub incarnation: u32 = field("instance", "Incarnation of the flow").hex(),
+        pub paths: PathSet,
+        /// counts the source's choices of paths
+        pub revision: u8 = field("mc2.revision", "Revision of the paths"),
+        /// counts the sender's data frames of this flow
+        pub serial: u16 = field("mc2.serial", "Serial"),
+        byte {
+            /// the sender sends no more before
+            pub waits_for_ack: bool = bits(2, "mc2.waits_for_ack", "Waits for that"),
+            pub wants_ack: bool = bits(1, "mc2.wants_ack", "Asks for acknowledgments"),
+        }
+        pub state: FlowState,
+        /// Credits that the sender gave to its next hops; the frame's own generation comes first.
+        pub announced: Vec<GenerationCredits> as Announced {},
+        /// of this frame
+        pub generation: u32 = field("mc2.generation", "Generation"),
+        /// packets a generation has at most: the length of the coding vector
+        pub generation_size: u8 = field("mc2.generation_size", "Generation size")
+            .within(1, MAX_GENERATION_SIZE as u64),
+        /// packets it has, 0 while it may grow
+        pub packets: u8 = field("mc2.packets", "Packets"),
+        check at_most(packets, generation_size),
+        pub packets_before: u8
+            = field("mc2.packets_before", "Packets of the generation before"),
+        check at_most(packets_before, generation_size),
+        /// length of a combination; zeros at its end may be left out
+        pub symbol_size: u16 = field("mc2.symbol_size", "Symbol size, bytes"),
+    }
 }
 
 /// A data frame.
@@ -148,17 +207,14 @@ impl GenerationHeader {
     /// Returns the length of a header over this number of nodes, without acknowledgments,
     /// announcements and the coding vector, bytes.
     const fn fixed_len(nodes: usize) -> usize {
-        // Incarnation, paths, revision, serial, flags; state; the number of announcements and that
-        // of hops; generation, three sizes and that of symbols.
-        let paths = 1 + 4 * nodes;
-        4 + paths + 1 + 2 + 1 + 7 + 2 + 4 + 3 + 2
+        <Self as Record>::LEN + NODE_LEN * nodes
     }
 
     /// Returns how many bytes of a frame are kept from the payload: a header over the longest
     /// paths, with one acknowledgment and one announcement, and a coding vector of
     /// `generation_size`.
     pub(crate) fn reserved(generation_size: u8) -> usize {
-        let feedback = Acknowledgment::LEN + GenerationCredits::len(MAX_HOPS);
+        let feedback = ACK_LEN + GenerationCredits::len(MAX_HOPS);
         Self::fixed_len(MAX_NODES) + feedback + usize::from(generation_size)
     }
 
@@ -169,148 +225,80 @@ impl GenerationHeader {
         let announcement = GenerationCredits::len(hops);
         // Acknowledgments come first: other frames announce what this one leaves out, but a
         // previous hop may wait.
-        let acks = (room.saturating_sub(announcement) / Acknowledgment::LEN).min(MAX_ACKS);
-        let left = room.saturating_sub(acks * Acknowledgment::LEN);
+        let acks = (room.saturating_sub(announcement) / ACK_LEN).min(MAX_ACKS);
+        let left = room.saturating_sub(acks * ACK_LEN);
         Feedback { acks, announced: (left / announcement).clamp(1, MAX_ANNOUNCED) }
     }
 
     /// Appends the header to a frame body.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        Writer::new(out).u32(self.incarnation);
-        self.paths.write(out);
-        let flags =
-            u8::from(self.wants_ack) * WANTS_ACK + u8::from(self.waits_for_ack) * WAITS_FOR_ACK;
-        Writer::new(out).u8(self.revision).u16(self.serial).u8(flags);
-        self.state.write(out);
-
-        // All generations have a count for each hop, so one number of hops is enough.
-        let hops = self.announced.first().map_or(0, |credits| credits.by_hop.len());
-        Writer::new(out).u8(self.announced.len() as u8).u8(hops as u8);
-        for credits in &self.announced {
-            Writer::new(out).u32(credits.generation);
-            for total in &credits.by_hop {
-                Writer::new(out).u16(*total);
-            }
-        }
-
-        Writer::new(out)
-            .u32(self.generation)
-            .u8(self.generation_size)
-            .u8(self.packets)
-            .u8(self.packets_before)
-            .u16(self.symbol_size);
+        self.put(&mut Writer::new(out));
     }
+}
+
+impl Data<'_> {
+    const VECTOR: Named = field("coefficients", "Coding vector, GF(2^8)");
+    const PAYLOAD: Named = field("payload", "Payload").rest(MIN_PAYLOAD, u16::MAX as usize);
 }
 
 impl<'a> Data<'a> {
     /// Parses the body of a data frame.
     ///
     /// # Errors
-    /// [`Malformed`] if bytes are missing, counts exceed their bounds, flags are unknown or the
-    /// payload is longer than a symbol.
+    /// [`Malformed`] if it is not as its header says, or the payload is longer than a symbol.
     pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        let incarnation = r.u32()?;
-        let paths = PathSet::parse(&mut r)?;
-        let (revision, serial, flags) = (r.u8()?, r.u16()?, r.u8()?);
-        let state = FlowState::parse(&mut r)?;
+        Self::from_body(body)
+    }
+}
 
-        let (generations, hops) = (usize::from(r.u8()?), usize::from(r.u8()?));
-        // Counts are checked before anything is read by them.
-        let known_flags = WANTS_ACK | WAITS_FOR_ACK;
-        if flags & !known_flags != 0 || generations > MAX_ANNOUNCED || hops > MAX_HOPS {
+impl<'a> Record<'a> for Data<'a> {
+    const PARTS: &'static [Part] = &[
+        Part::Include(GenerationHeader::PARTS),
+        Self::VECTOR.bytes(Length::Field("mc2.generation_size"), ""),
+        Self::PAYLOAD.part::<&[u8]>(
+            "a combination of packets, each with its length (2) and check (4) before it and zeros \
+             behind; without the zeros at its end",
+        ),
+        Part::Check(Check::AtMost(Self::PAYLOAD.name, "mc2.symbol_size")),
+    ];
+
+    fn read(r: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let header = GenerationHeader::read(r)?;
+        let coding_vector = r.bytes(header.generation_size.into())?;
+        let payload: &[u8] = Self::PAYLOAD.read(r)?;
+        if payload.len() > header.symbol_size.into() {
             return Err(Malformed);
         }
-        let mut announced = Vec::with_capacity(generations);
-        for _ in 0..generations {
-            let generation = r.u32()?;
-            let by_hop: Result<Vec<u16>, _> = (0..hops).map(|_| r.u16()).collect();
-            announced.push(GenerationCredits { generation, by_hop: by_hop? });
-        }
-
-        let (generation, generation_size) = (r.u32()?, r.u8()?);
-        let (packets, packets_before) = (r.u8()?, r.u8()?);
-        if !(1..=MAX_GENERATION_SIZE).contains(&generation_size)
-            || packets > generation_size
-            || packets_before > generation_size
-        {
-            return Err(Malformed);
-        }
-        let symbol_size = r.u16()?;
-        let coding_vector = r.bytes(usize::from(generation_size))?;
-        let payload = r.rest();
-        if payload.len() < MIN_PAYLOAD || payload.len() > usize::from(symbol_size) {
-            return Err(Malformed);
-        }
-
-        let header = GenerationHeader {
-            incarnation,
-            paths,
-            revision,
-            serial,
-            wants_ack: flags & WANTS_ACK != 0,
-            waits_for_ack: flags & WAITS_FOR_ACK != 0,
-            state,
-            announced,
-            generation,
-            generation_size,
-            packets,
-            packets_before,
-            symbol_size,
-        };
         Ok(Self { header, coding_vector, payload })
     }
-}
 
-/// A node's state in a flow, sent without data.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Report {
-    pub flow: FlowInstance,
-    pub state: FlowState,
-}
-
-impl Report {
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        self.flow.write(out);
-        self.state.write(out);
-    }
-
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        let report = Self { flow: FlowInstance::parse(&mut r)?, state: FlowState::parse(&mut r)? };
-        if r.remaining() > 0 { Err(Malformed) } else { Ok(report) }
+    fn put(&self, w: &mut Writer<'_>) {
+        self.header.put(w);
+        w.bytes(self.coding_vector).bytes(self.payload);
     }
 }
 
-/// A destination's request for more of a generation, on its way to the source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
-    pub flow: FlowInstance,
-    /// Node that answers it or sends it on.
-    pub next: NodeId,
-    pub generation: u32,
-    /// Number among the destination's requests for this generation.
-    pub serial: u8,
-    /// Packets that the destination lacks.
-    pub missing: u8,
+frame! {
+    /// A node's state in a flow, sent without data.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct Report {
+        pub flow: FlowInstance,
+        pub state: FlowState,
+    }
 }
 
-impl Request {
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        self.flow.write(out);
-        Writer::new(out).node(self.next).u32(self.generation).u8(self.serial).u8(self.missing);
-    }
-
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        let request = Self {
-            flow: FlowInstance::parse(&mut r)?,
-            next: r.node()?,
-            generation: r.u32()?,
-            serial: r.u8()?,
-            missing: r.u8()?,
-        };
-        if r.remaining() > 0 || request.missing == 0 { Err(Malformed) } else { Ok(request) }
+frame! {
+    /// A destination's request for more of a generation, on its way to the source.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Request {
+        pub flow: FlowInstance,
+        /// the node that answers it or sends it on
+        pub next: NodeId = field("next_hop", "Next hop"),
+        pub generation: u32 = field("mc2.generation", "Generation"),
+        /// counts the destination's requests for this generation
+        pub serial: u8 = field("mc2.request.serial", "Serial"),
+        /// packets that the destination lacks
+        pub missing: u8 = field("mc2.request.missing", "Packets missing").at_least(1),
     }
 }
 

@@ -37,7 +37,6 @@ mod frame_log;
 mod generation;
 mod hops;
 mod ingress;
-mod layout;
 mod ledger;
 mod paths;
 mod prediction;
@@ -64,7 +63,7 @@ pub const MC2: Entry = Entry {
     id: ID,
     summary: "packets over all good paths at once, coded; fair among flows",
     paper: "Gkantsidis et al.: Multipath Code Casting (CoNEXT 2007)",
-    layouts: layout::LAYOUTS,
+    layouts: frame::LAYOUTS,
     read: |_, kind, body| frame::summary(kind, body),
     build: Constructor::Tunnel(|settings| {
         let config: Mc2Config = settings.parse()?;

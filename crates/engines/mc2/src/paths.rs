@@ -5,10 +5,14 @@
 
 use crate::hops::MAX_HOPS;
 use ncmesh_engine::Malformed;
-use ncmesh_wire::{NodeId, Reader, Writer};
+use ncmesh_wire::layout::{Check, Count, Part};
+use ncmesh_wire::record::{Group, Named, field, group};
+use ncmesh_wire::{NodeId, Reader, Record, Writer, record};
 
 /// Most nodes that carry a flow. The next hops of each are bits of a word.
 pub(crate) const MAX_NODES: usize = 16;
+/// Length of one of them in a frame, bytes.
+pub(crate) const NODE_LEN: usize = Listed::LEN;
 
 /// The nodes of a flow with their next hops, DST(n, c).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,27 +121,35 @@ impl PathSet {
     pub(crate) fn contains(&self, node: NodeId) -> bool {
         self.index(node).is_some()
     }
+}
 
-    /// Appends it to a frame body.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        Writer::new(out).u8(self.nodes.len() as u8);
-        for (node, next) in self.nodes.iter().zip(&self.next) {
-            Writer::new(out).node(*node).u16(*next);
-        }
+record! {
+    /// A node of the flow, with its next hops.
+    struct Listed {
+        node: NodeId = field("mc2.node", "Node"),
+        /// bit i is the i-th node
+        next: u16 = field("mc2.next_hops", "Next hops, a bit each").hex(),
     }
+}
 
-    /// Reads what [`write`](Self::write) wrote.
-    ///
-    /// # Errors
-    /// [`Malformed`] if it exceeds a bound, repeats a node or has a cycle.
-    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let len = usize::from(r.u8()?);
-        if !(2..=MAX_NODES).contains(&len) {
-            return Err(Malformed);
-        }
+impl PathSet {
+    const LISTED: Named = field("mc2.nodes", "Nodes of the flow").within(2, MAX_NODES as u64);
+    const NODE: Group = group("mc2.path", "Node of the flow", "Node {mc2.node}");
+}
+
+impl<'a> Record<'a> for PathSet {
+    const PARTS: &'static [Part] = &[
+        Self::LISTED.part::<u8>("the source first, the destination second"),
+        Part::Repeat(Count::Field(Self::LISTED.name), &[Self::NODE.part::<Listed>("")]),
+        Part::Check(Check::Distinct(&["mc2.node"])),
+        Part::Check(Check::Acyclic("mc2.next_hops", MAX_HOPS as u32)),
+    ];
+
+    fn read(r: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let len: u8 = Self::LISTED.read(r)?;
         let mut set = Self { nodes: Vec::new(), next: Vec::new() };
         for at in 0..len {
-            let (node, next) = (r.node()?, r.u16()?);
+            let Listed { node, next } = Listed::read(r)?;
             // A next hop is another node of the set, and each node is listed once.
             let beyond = u32::from(next) >> len != 0;
             let itself = next >> at & 1 == 1;
@@ -149,5 +161,12 @@ impl PathSet {
         }
         // The destination has no next hops.
         if set.next[1] != 0 || !set.is_acyclic() { Err(Malformed) } else { Ok(set) }
+    }
+
+    fn put(&self, w: &mut Writer<'_>) {
+        w.u8(self.nodes.len() as u8);
+        for (node, next) in self.nodes.iter().zip(&self.next) {
+            Listed { node: *node, next: *next }.put(w);
+        }
     }
 }

@@ -22,7 +22,6 @@ mod config;
 mod dropping;
 mod engine;
 mod frame;
-mod layout;
 mod link_rate;
 mod local_receiver;
 mod packet_queue;
@@ -62,7 +61,7 @@ pub const MULTIRATE: Entry = Entry {
     summary: "live layered multicast; every receiver at the rate its own links allow",
     paper: "Paschos et al.: In-Network Congestion Control for Multirate Multicast \
             (IEEE/ACM ToN 2016)",
-    layouts: layout::LAYOUTS,
+    layouts: frame::LAYOUTS,
     read: |_, kind, body| frame::summary(kind, body),
     build: Constructor::Stream(|settings| {
         let config: MultirateConfig = settings.parse()?;

@@ -1,7 +1,7 @@
 //! Control frames: requests for packets that were missed, and reports on what was decoded.
 
 use super::Xor;
-use super::frame::{self, REPORT, REPORT_ENTRY_LEN, REQUEST, Request};
+use super::frame::{REPORT, REQUEST, Report, ReportEntry, Request};
 use super::packet::{Load, Packet};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::toolkit::hop::{Retransmission, WINDOW};
@@ -56,20 +56,20 @@ impl Xor {
     /// Appends a report on the coded packets that this node heard, if one is due.
     pub(crate) fn fill_report(&mut self, cx: &Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         let mut entries = self.feedback.take_report(cx.now)?;
-        entries.truncate(cx.mtu / REPORT_ENTRY_LEN);
-        frame::write_report(&entries, out);
+        entries.truncate(cx.mtu / ReportEntry::LEN);
+        Report { entries }.write(out);
         Some(Filled { kind: REPORT, to: None })
     }
 
     /// Handles a report on the coded packets that a neighbour heard, some of them maybe of this
     /// node.
     pub(crate) fn handle_report(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
-        let Ok(entries) = frame::parse_report(frame.body) else {
+        let Ok(report) = Report::parse(frame.body) else {
             cx.counters.drop(DropReason::Malformed);
             return;
         };
-        if let Some((_, count)) = entries.iter().find(|(node, _)| *node == cx.me) {
-            self.feedback.handle_report(frame.sender, *count, cx.now);
+        if let Some(entry) = report.entries.iter().find(|entry| entry.neighbour == cx.me) {
+            self.feedback.handle_report(frame.sender, entry.count, cx.now);
         }
     }
 }

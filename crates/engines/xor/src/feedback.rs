@@ -19,7 +19,7 @@
 //!
 //! The first report after a start or a stop is a baseline only: it may count packets from before.
 
-use super::frame::{DecodeCount, MAX_ENTRIES};
+use super::frame::{DecodeCount, MAX_ENTRIES, ReportEntry};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_wire::NodeId;
@@ -161,11 +161,15 @@ impl Feedback {
     }
 
     /// Returns the report that is due at `now`.
-    pub(crate) fn take_report(&mut self, now: Instant) -> Option<Vec<(NodeId, DecodeCount)>> {
+    pub(crate) fn take_report(&mut self, now: Instant) -> Option<Vec<ReportEntry>> {
         self.report_at().filter(|at| *at <= now)?;
         self.report_at = None;
         self.reported_at = Some(now);
-        Some(self.heard.iter().take(MAX_ENTRIES).map(|(node, count)| (*node, *count)).collect())
+        let entry = |(node, count): (&NodeId, &DecodeCount)| ReportEntry {
+            neighbour: *node,
+            count: *count,
+        };
+        Some(self.heard.iter().take(MAX_ENTRIES).map(entry).collect())
     }
 }
 
@@ -230,7 +234,7 @@ mod tests {
                 decoder.note_heard(PEER, sent % 10 < of_ten.unwrap_or(10), now);
             }
             if let Some(report) = decoder.take_report(now).filter(|_| of_ten.is_some()) {
-                coder.handle_report(PEER, report[0].1, now);
+                coder.handle_report(PEER, report[0].count, now);
             }
         }
         f64::from(sent) / 2000.0
@@ -262,12 +266,18 @@ mod tests {
         assert_eq!(node.report_at(), None);
         node.note_heard(PEER, true, at(100));
         let first = DecodeCount { coded: 1, decoded: 1 };
-        assert_eq!(node.take_report(at(100)), Some(vec![(PEER, first)]));
+        assert_eq!(
+            node.take_report(at(100)),
+            Some(vec![ReportEntry { neighbour: PEER, count: first }])
+        );
         assert_eq!(node.report_at(), None);
         node.note_heard(PEER, false, at(200));
         assert_eq!((node.report_at(), node.take_report(at(1099))), (Some(at(1100)), None));
         let second = DecodeCount { coded: 2, decoded: 1 };
-        assert_eq!(node.take_report(at(1100)), Some(vec![(PEER, second)]));
+        assert_eq!(
+            node.take_report(at(1100)),
+            Some(vec![ReportEntry { neighbour: PEER, count: second }])
+        );
         let mut mute = Feedback::new(0.0, true);
         mute.note_heard(PEER, true, at(100));
         assert_eq!(mute.report_at(), None);

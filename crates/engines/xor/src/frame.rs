@@ -13,24 +13,146 @@
 use super::packet::{Header, Packet, PacketId};
 use ncmesh_engine::Malformed;
 use ncmesh_engine::toolkit::hop::WINDOW;
-use ncmesh_wire::{NodeId, Reader, Writer};
+use ncmesh_engine::tunnel::DATA;
+use ncmesh_wire::layout::{Check, Is, Layout, Part, Route};
+use ncmesh_wire::record::{Named, bits, field, fixed_len, group};
+use ncmesh_wire::{NodeId, Reader, Record, Writer, frame, record};
 use std::collections::BTreeSet;
 
 /// Kind of frames by which a node reports which coded packets it could decode. Data frames have the
-/// kind [`DATA`](ncmesh_engine::tunnel::DATA).
+/// kind [`DATA`].
 pub(crate) const REPORT: u8 = 2;
 /// Kind of frames by which a node asks a neighbour for packets that it missed.
 pub(crate) const REQUEST: u8 = 3;
 /// Most neighbours in one report.
 pub(crate) const MAX_ENTRIES: usize = 64;
 
-/// Bits of a data frame's first byte: the sender has more for the next hop of the first packet, and
-/// of the second packet. The other bits are the number of packets.
-const MORE: [u8; 2] = [0x80, 0x40];
-/// Bytes of a header before its nodes: hop and length of the route, number, sequence number.
-const FIXED_HEADER_LEN: usize = 7;
-/// Bytes of a [`checksum`].
-const CHECKSUM_LEN: usize = 4;
+/// Frames of this engine.
+pub(crate) const LAYOUTS: &[Layout] = &[
+    Layout::new(DATA, "data", "{xor.packet+}", PARTS).or_if(Is("xor.packets", 2), "coded"),
+    Layout::of::<Report>(REPORT, "report", "of {neighbour?} neighbours"),
+    Layout::of::<Request>(
+        REQUEST,
+        "request",
+        "to {request.neighbour}, for {request.missing?} packets",
+    ),
+];
+
+// ---- a data frame: its routes leave out nodes that the receiver knows, so it is read by hand
+
+record! {
+    /// First byte of a data frame.
+    struct First {
+        byte {
+            /// the transmitter has another packet for the next hop of this one, or of the longer of
+            /// two
+            more: bool = bits(0x80, "xor.more", "More for the next hop"),
+            /// the same of the shorter of two packets
+            other_more: bool = bits(0x40, "xor.other_more", "More for the other next hop"),
+            /// 1: a packet alone; 2: two packets that cross, xored
+            packets: u8 = bits(0x3F, "xor.packets", "Packets").within(1, 2),
+        }
+    }
+}
+
+record! {
+    /// Nodes and length at the front of two packets that cross.
+    struct Crossing {
+        /// of the longer packet; the transmitter has the shorter one from it
+        next: NodeId = field("xor.next", "Next hop"),
+        /// of the shorter packet, the other way round
+        other_next: NodeId = field("xor.next", "Next hop"),
+        /// bytes
+        shorter: u16 = field("xor.length", "Length of the shorter packet").at_least(1),
+    }
+}
+
+record! {
+    /// Numbers of a packet, behind the byte with place and length of its route.
+    struct Numbers {
+        /// that the source gave the packet
+        number: u32 = field("xor.number", "Number").hex(),
+        /// the transmitter's number of this packet among those for the same next hop, 1 to 65,535
+        /// and then from 1 again; 0: none
+        sequence: u16 = field("xor.sequence", "Sequence number"),
+    }
+}
+
+const HOP: Named = bits(0xF0, "xor.hop", "Place of the transmitter");
+const HOPS: Named = bits(0x0F, "xor.hops", "Hops of the route").plus(1);
+const CHECK: Named = field("xor.check", "Check").hex();
+const PAYLOAD: Named = field("payload", "Payload").rest(1, u16::MAX as usize);
+
+const PARTS: &[Part] = &[
+    Part::Include(First::PARTS),
+    Part::When(Is("xor.packets", 1), ALONE),
+    Part::When(Is("xor.packets", 2), CROSSING),
+    PAYLOAD.part::<&[u8]>("the packet, or two xored, the shorter one padded with zeros"),
+    Part::When(Is("xor.packets", 2), &[Part::Check(Check::AtMost("xor.length", PAYLOAD.name))]),
+];
+
+const ALONE: &[Part] = &[
+    Part::Check(Check::Is("xor.other_more", 0)),
+    Part::Group {
+        name: "xor.packet",
+        label: "Packet",
+        text: "{xor.source}-{xor.number}",
+        parts: &[
+            Part::Byte(&[
+                HOP.bit::<u8>("in the route; 0 is the source"),
+                HOPS.bit::<u8>("1 to 16, written one lower"),
+            ]),
+            BELOW,
+            Part::Include(Numbers::PARTS),
+            Part::Route(Route {
+                crossing: None,
+                doc: "source and route: the nodes behind the source, the destination last. The \
+                      transmitter is left out unless it is the source",
+                ..ROUTE
+            }),
+        ],
+    },
+];
+
+const CROSSING: &[Part] = &[
+    Part::Include(Crossing::PARTS),
+    CROSSING_PACKET,
+    CROSSING_PACKET,
+    Part::Check(Check::Distinct(&["xor.source", "xor.number"])),
+];
+
+/// Either of two packets that cross, the longer one first.
+const CROSSING_PACKET: Part = Part::Group {
+    name: "xor.packet",
+    label: "Packet",
+    text: "{xor.source}-{xor.number}",
+    parts: &[
+        Part::Byte(&[
+            HOP.at_least(1).bit::<u8>("in the route; 0 is the source"),
+            HOPS.bit::<u8>("1 to 16, written one lower"),
+        ]),
+        BELOW,
+        Part::Include(Numbers::PARTS),
+        Part::Route(Route {
+            crossing: Some("xor.next"),
+            doc: "source and route without the three nodes that are known: the one before the \
+                  transmitter, the transmitter, and the next hop",
+            ..ROUTE
+        }),
+        CHECK.part::<u32>("the first bytes of the packet's BLAKE3"),
+    ],
+};
+
+const BELOW: Part = Part::Check(Check::Below(HOP.name, HOPS.name));
+
+const ROUTE: Route = Route {
+    hop: HOP.name,
+    hops: HOPS.name,
+    nodes: ["xor.source", "xor.node", "xor.destination"],
+    crossing: None,
+    doc: "",
+};
+
 /// Bytes of a node id.
 const NODE_LEN: usize = 2;
 
@@ -84,11 +206,9 @@ impl<'a> Data<'a> {
 
     /// Returns the bytes before the payload of two packets whose routes have `hops` hops together.
     const fn coded_len_for(hops: usize) -> usize {
-        let count_and_next_hops = 1 + 2 * NODE_LEN;
-        let shorter_length = 2;
         // Each route has one node more than hops. Three nodes of each are at the crossing.
         let nodes = NODE_LEN * (hops + 2 - 2 * 3);
-        count_and_next_hops + shorter_length + 2 * (FIXED_HEADER_LEN + CHECKSUM_LEN) + nodes
+        First::LEN + fixed_len(CROSSING) + nodes
     }
 
     /// Returns the bytes before the payload of these two packets coded together.
@@ -102,32 +222,29 @@ impl<'a> Data<'a> {
     /// [`Malformed`] if bytes are missing, a route visits a node twice, or fields disagree.
     pub(crate) fn parse(body: &'a [u8], sender: NodeId) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
-        let first = r.u8()?;
-        let more = MORE.map(|bit| first & bit != 0);
-        let packets = first & !(MORE[0] | MORE[1]);
-        match (packets, more) {
-            (1, [more, false]) => {
-                // Place 0 is the source, which the frame always lists.
-                let known = |hop, place| (place == hop && hop > 0).then_some(sender);
-                let header = Header { more, ..parse_header(&mut r, known)? };
-                let packet = r.rest();
-                if packet.is_empty() { Err(Malformed) } else { Ok(Self::Native(header, packet)) }
-            }
-            (2, more) => Self::parse_coded(r, sender, more),
-            _ => Err(Malformed),
+        let First { more, other_more, packets } = First::read(&mut r)?;
+        if packets == 2 {
+            return Self::parse_coded(r, sender, [more, other_more]);
         }
+        if other_more {
+            return Err(Malformed);
+        }
+        // Place 0 is the source, which the frame always lists.
+        let known = |hop, place| (place == hop && hop > 0).then_some(sender);
+        let header = Header { more, ..parse_header(&mut r, known)? };
+        Ok(Self::Native(header, PAYLOAD.read(&mut r)?))
     }
 
     fn parse_coded(mut r: Reader<'a>, sender: NodeId, more: [bool; 2]) -> Result<Self, Malformed> {
         // The next hop of one packet is the previous hop of the other.
-        let (next, other_next, shorter) = (r.node()?, r.node()?, r.u16()?);
+        let Crossing { next, other_next, shorter } = Crossing::read(&mut r)?;
         let (first, first_check) = parse_crossing(&mut r, [other_next, sender, next])?;
         let (second, second_check) = parse_crossing(&mut r, [next, sender, other_next])?;
 
         // The first packet is as long as the payload. The second one must fit in it.
-        let payload = r.rest();
-        let longer = u16::try_from(payload.len()).map_err(|_| Malformed)?;
-        if first.id == second.id || shorter == 0 || shorter > longer {
+        let payload: &[u8] = PAYLOAD.read(&mut r)?;
+        let longer = payload.len() as u16;
+        if first.id == second.id || shorter > longer {
             return Err(Malformed);
         }
         let [first, second] =
@@ -147,7 +264,8 @@ impl<'a> Data<'a> {
 
     /// Appends a frame body with a packet as it is.
     pub(crate) fn write_native(header: &Header, packet: &[u8], out: &mut Vec<u8>) {
-        out.push(1 | more_bits([header.more, false]));
+        let first = First { more: header.more, other_more: false, packets: 1 };
+        first.put(&mut Writer::new(out));
         let hop = usize::from(header.hop);
         write_header(header, |place| place == hop && hop > 0, out);
         out.extend_from_slice(packet);
@@ -158,10 +276,12 @@ impl<'a> Data<'a> {
     pub(crate) fn write_coded(one: Native<'_>, other: Native<'_>, out: &mut Vec<u8>) {
         let one_is_longer = one.bytes.len() >= other.bytes.len();
         let (long, short) = if one_is_longer { (one, other) } else { (other, one) };
-        out.push(2 | more_bits([long.header.more, short.header.more]));
-        let mut w = Writer::new(out);
+        let [next, other_next] = [long, short].map(|packet| packet.header.next());
         // A packet fits a frame, so its length fits 16 bits.
-        w.node(long.header.next()).node(short.header.next()).u16(short.bytes.len() as u16);
+        let shorter = short.bytes.len() as u16;
+        let mut w = Writer::new(out);
+        First { more: long.header.more, other_more: short.header.more, packets: 2 }.put(&mut w);
+        Crossing { next, other_next, shorter }.put(&mut w);
         for Native { header, bytes } in [long, short] {
             let hop = usize::from(header.hop);
             write_header(header, |place| place.abs_diff(hop) <= 1, out);
@@ -173,17 +293,13 @@ impl<'a> Data<'a> {
     }
 }
 
-fn more_bits(more: [bool; 2]) -> u8 {
-    MORE.into_iter().zip(more).filter(|(_, more)| *more).map(|(bit, _)| bit).sum()
-}
-
 /// Appends a header. Leaves out the nodes of its route that receivers know, by their place; the
 /// source has place 0.
 fn write_header(header: &Header, is_known: impl Fn(usize) -> bool, out: &mut Vec<u8>) {
     let mut w = Writer::new(out);
-    // Routes have 1 to 16 nodes after the source: 4 bits for the hop, 4 for the length less one.
-    w.u8(header.hop << 4 | (header.route.len() as u8).wrapping_sub(1));
-    w.u32(header.id.number).u16(header.sequence);
+    // Routes have 1 to 16 nodes after the source.
+    w.u8(HOP.place(&header.hop) | HOPS.place(&(header.route.len() as u8)));
+    Numbers { number: header.id.number, sequence: header.sequence }.put(&mut w);
     let nodes = [header.id.source].into_iter().chain(header.route.iter().copied());
     for (_, node) in nodes.enumerate().filter(|(place, _)| !is_known(*place)) {
         w.node(node);
@@ -195,10 +311,11 @@ fn parse_header(
     r: &mut Reader<'_>,
     known: impl Fn(usize, usize) -> Option<NodeId>,
 ) -> Result<Header, Malformed> {
-    let hop_and_length = r.u8()?;
-    let (hop, hops) = (hop_and_length >> 4, usize::from(hop_and_length & 0xF) + 1);
-    let (number, sequence) = (r.u32()?, r.u16()?);
-    if usize::from(hop) >= hops {
+    let place_and_length = r.u8()?;
+    let hop: u8 = HOP.read_bits(place_and_length)?;
+    let hops: u8 = HOPS.read_bits(place_and_length)?;
+    let Numbers { number, sequence } = Numbers::read(r)?;
+    if hop >= hops {
         return Err(Malformed);
     }
     let mut node = |place| match known(hop.into(), place) {
@@ -206,7 +323,7 @@ fn parse_header(
         None => r.node(),
     };
     let source = node(0)?;
-    let route = (1..=hops).map(node).collect::<Result<Vec<_>, _>>()?;
+    let route = (1..=hops.into()).map(node).collect::<Result<Vec<_>, _>>()?;
     let visited: BTreeSet<_> = route.iter().chain([&source]).collect();
     if visited.len() != route.len() + 1 {
         return Err(Malformed);
@@ -226,77 +343,58 @@ fn parse_crossing(
         _ => None,
     })?;
     // A packet at its first hop has no previous hop, so nobody could decode what is coded with it.
-    if header.hop == 0 { Err(Malformed) } else { Ok((header, r.u32()?)) }
+    if header.hop == 0 { Err(Malformed) } else { Ok((header, CHECK.read(r)?)) }
 }
 
-/// Coded packets that a node heard of one neighbour since its start. Both numbers wrap around.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DecodeCount {
-    /// Frames that had a packet for this node.
-    pub coded: u32,
-    /// Those of them that it could decode.
-    pub decoded: u32,
-}
+// ---- other frames
 
-/// Appends the body of a report: how many coded packets of each neighbour were decoded.
-pub(crate) fn write_report(entries: &[(NodeId, DecodeCount)], out: &mut Vec<u8>) {
-    let mut w = Writer::new(out);
-    for (neighbour, count) in entries {
-        w.node(*neighbour).u32(count.coded).u32(count.decoded);
+record! {
+    /// Coded packets that a node heard of one neighbour since its start. Both numbers wrap around.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct DecodeCount {
+        /// its frames with two packets, one of them for the reporting node, heard since its start;
+        /// modulo 2^32
+        pub coded: u32 = field("report.coded", "Coded"),
+        /// those that it could decode
+        pub decoded: u32 = field("report.decoded", "Decoded"),
     }
 }
 
-/// Reads the body of a report.
-///
-/// # Errors
-/// [`Malformed`] if it has no entry, too many, or a part of one.
-pub(crate) fn parse_report(body: &[u8]) -> Result<Vec<(NodeId, DecodeCount)>, Malformed> {
-    let (entries, rest) = body.as_chunks::<REPORT_ENTRY_LEN>();
-    if entries.is_empty() || entries.len() > MAX_ENTRIES || !rest.is_empty() {
-        return Err(Malformed);
+record! {
+    /// Entry of a report.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct ReportEntry {
+        /// the neighbour that coded
+        pub neighbour: NodeId = field("neighbour.node", "Node"),
+        pub count: DecodeCount,
     }
-    let entry = |bytes: &[u8; REPORT_ENTRY_LEN]| {
-        let mut r = Reader::new(bytes);
-        Ok((r.node()?, DecodeCount { coded: r.u32()?, decoded: r.u32()? }))
-    };
-    entries.iter().map(entry).collect()
 }
 
-/// Bytes of an entry of a report.
-pub(crate) const REPORT_ENTRY_LEN: usize = 10;
-
-/// Request to `neighbour` for packets that were missed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
-    /// Node that is asked.
-    pub neighbour: NodeId,
-    /// Sequence numbers of its packets that are missing, in the order in which it sent them.
-    pub missing: Vec<u16>,
+impl ReportEntry {
+    /// Bytes of an entry.
+    pub(crate) const LEN: usize = <Self as Record>::LEN;
 }
 
-impl Request {
-    /// Appends the body of the request.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let mut w = Writer::new(out);
-        w.node(self.neighbour);
-        for sequence in &self.missing {
-            w.u16(*sequence);
-        }
+frame! {
+    /// Report: how many coded packets of each neighbour were decoded.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct Report {
+        pub entries: Vec<ReportEntry> to the end(1, MAX_ENTRIES) = group(
+            "neighbour",
+            "Neighbour",
+            "Neighbour {neighbour.node}: {report.decoded} of {report.coded} decoded",
+        ),
     }
+}
 
-    /// Reads the body of a request.
-    ///
-    /// # Errors
-    /// [`Malformed`] if it asks for no packet, for more than a sender keeps, or ends in half a
-    /// number.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        let neighbour = r.node()?;
-        let (numbers, rest) = r.rest().as_chunks::<2>();
-        if numbers.is_empty() || numbers.len() > usize::from(WINDOW) || !rest.is_empty() {
-            return Err(Malformed);
-        }
-        let missing = numbers.iter().map(|bytes| u16::from_be_bytes(*bytes)).collect();
-        Ok(Self { neighbour, missing })
+frame! {
+    /// Request to `neighbour` for packets that were missed.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct Request {
+        /// the node that sent them; others ignore it
+        pub neighbour: NodeId = field("request.neighbour", "Neighbour"),
+        /// `xor.sequence` of a missing packet, in the order in which they were sent
+        pub missing: Vec<u16> to the end(1, WINDOW as usize)
+            = field("request.missing", "Missing"),
     }
 }

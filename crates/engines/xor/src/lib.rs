@@ -41,7 +41,6 @@ mod control;
 mod feedback;
 mod frame;
 mod hold;
-mod layout;
 mod packet;
 mod receive;
 mod routes;
@@ -55,7 +54,7 @@ use buffer::Buffer;
 use cache::Cache;
 pub use config::XorConfig;
 use feedback::Feedback;
-use frame::{Data, REPORT, REQUEST, Request};
+use frame::{Data, REPORT, REQUEST, Report, Request};
 use hold::{HoldTimes, NEWEST};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::registry::{Constructor, Entry};
@@ -89,7 +88,7 @@ pub const XOR: Entry = Entry {
         such as TCP's data and acknowledgments",
     paper: "Huang, Ghaderi, Towsley, Gong: \
         TCP performance in coded wireless mesh networks (SECON 2008)",
-    layouts: layout::LAYOUTS,
+    layouts: frame::LAYOUTS,
     read: summary,
     build: Constructor::Tunnel(|settings| {
         let config: XorConfig = settings.parse()?;
@@ -299,7 +298,7 @@ fn summary(sender: NodeId, kind: u8, body: &[u8]) -> Option<Summary> {
             Some(Summary { flow, ..Summary::new(NAME, kind) })
         }
         REQUEST => Request::parse(body).ok().map(|_| Summary::new(NAME, "request")),
-        REPORT => frame::parse_report(body).ok().map(|_| Summary::new(NAME, "report")),
+        REPORT => Report::parse(body).ok().map(|_| Summary::new(NAME, "report")),
         _ => None,
     }
 }

@@ -1,61 +1,40 @@
-//! The hello at the front of a hello frame.
+//! The frames of control: hellos, which carry link states, and those that compare link states.
 
+use super::{COMPARE, HELLO, PROBE, REQUEST, VERSIONS};
 use crate::link::{Hello, MAX_ASKED, MAX_LATE};
-use crate::peers::{LEAST_LEN, Proofs};
+use crate::peers::Proofs;
+use crate::route::{Compare, STATE, States, Wanted};
 use ncmesh_engine::Malformed;
 use ncmesh_engine::time::Duration;
-use ncmesh_wire::{RadioAddress, Reader, Writer};
+use ncmesh_wire::layout::{Count, Layout, Part};
+use ncmesh_wire::record::{bits, field};
+use ncmesh_wire::{NodeId, RadioAddress, Reader, Record, Writer, record};
+
+/// Frames of this service.
+pub const LAYOUTS: &[Layout] = &[
+    Layout::new(
+        HELLO,
+        "hello",
+        "next in {hello.interval} ms, {state.origin?} states",
+        &[
+            Part::Include(Hello::PARTS),
+            Part::Include(Proofs::PARTS),
+            Part::Repeat(Count::ToEnd(0, usize::MAX), &[STATE]),
+        ],
+    ),
+    Layout::of::<Probe<'_>>(PROBE, "probe", "long frame"),
+    Layout::of::<Compare>(COMPARE, "compare", "with {compare.to}: {range.first?} ranges"),
+    Layout::of::<States>(VERSIONS, "versions", "with {compare.to}: {listed.origin?} states"),
+    Layout::of::<Wanted>(REQUEST, "request", "to {compare.to}: {wanted?} states"),
+];
 
 /// Length of a hello that asks nobody and tells no address, bytes.
-pub(super) const HELLO_LEN: usize = 2 + 2 + 2 + 2 + 8 + 2 + LEAST_LEN;
+pub(super) const HELLO_LEN: usize = Hello::LEN + Proofs::LEN;
 /// Length of an address, bytes.
 pub(super) const ADDRESS_LEN: usize = 4;
-/// Place, in the number of nodes asked, of the number of newer versions that the sender
-/// understands.
-const NEWER_SHIFT: u32 = 6;
-/// Bit of the number of nodes asked that says that the sender understands the version before.
-const KNOWS_OLDER: u8 = 0x20;
-/// Bit of the number of nodes missed that says that an address follows.
-const HAS_ADDRESS: u8 = 0x80;
 
-/// Appends a hello, with proofs of presence.
-pub(super) fn write_hello(hello: &Hello, proofs: &Proofs, out: &mut Vec<u8>) {
-    let millis = u16::try_from(hello.interval.as_millis()).unwrap_or(u16::MAX);
-    let mut w = Writer::new(out);
-    w.u16(millis)
-        .u16(hello.short_sent)
-        .u16(hello.long_sent)
-        .u16(hello.neighbors)
-        .u64(hello.digest)
-        .u8(hello.asks.len() as u8
-            | if hello.knows_older { KNOWS_OLDER } else { 0 }
-            | hello.newer << NEWER_SHIFT);
-    let flag = if hello.address.is_some() { HAS_ADDRESS } else { 0 };
-    w.u8(hello.late.len() as u8 | flag);
-    for node in hello.asks.iter().chain(&hello.late) {
-        w.node(*node);
-    }
-    if let Some(RadioAddress(address)) = hello.address {
-        w.bytes(&address);
-    }
-    proofs.write(&mut w);
-}
-
-/// Reads a hello with its proofs. States follow it.
-pub(super) fn read_hello(r: &mut Reader<'_>) -> Result<(Hello, Proofs), Malformed> {
-    let interval = Duration::from_millis(u64::from(r.u16()?.max(1)));
-    let (short_sent, long_sent, neighbors, digest) = (r.u16()?, r.u16()?, r.u16()?, r.u64()?);
-    let (asked, late) = (r.u8()?, r.u8()?);
-    let (newer, knows_older) = (asked >> NEWER_SHIFT, asked & KNOWS_OLDER != 0);
-    let asked = usize::from(asked & (KNOWS_OLDER - 1));
-    let (late, has_address) = (usize::from(late & !HAS_ADDRESS), late & HAS_ADDRESS != 0);
-    if asked > MAX_ASKED || late > MAX_LATE {
-        return Err(Malformed);
-    }
-    let mut nodes = |count| (0..count).map(|_| r.node()).collect::<Result<Vec<_>, _>>();
-    let (asks, late) = (nodes(asked)?, nodes(late)?);
-    let address = if has_address { Some(RadioAddress(r.array()?)) } else { None };
-    let hello = Hello {
+record! {
+    impl Hello as Hello {
         interval,
         short_sent,
         long_sent,
@@ -66,15 +45,83 @@ pub(super) fn read_hello(r: &mut Reader<'_>) -> Result<(Hello, Proofs), Malforme
         knows_older,
         newer,
         address,
-    };
-    Ok((hello, Proofs::read(r)?))
+    } => Hello {
+        interval: Duration::from_millis(millis.max(1).into()),
+        short_sent,
+        long_sent,
+        neighbors,
+        digest,
+        asks,
+        late,
+        knows_older,
+        newer,
+        address,
+    } {
+        /// the sender sends its next frame within this time; 0 is read as 1
+        millis: u16 = field("hello.interval", "Interval, ms")
+            => u16::try_from(interval.as_millis()).unwrap_or(u16::MAX),
+        /// frames of control of up to 500 bytes that it has sent in its start before this one,
+        /// modulo 2^16
+        short_sent: u16 = field("hello.short_sent", "Short frames"),
+        /// the same of longer ones
+        long_sent: u16 = field("hello.long_sent", "Long frames"),
+        /// that it has heard lately
+        neighbors: u16 = field("hello.neighbors", "Neighbours"),
+        /// of the link states that it knows, see below
+        digest: u64 = field("hello.digest", "Digest").hex(),
+        byte {
+            /// how many versions the sender understands that are newer than this frame's
+            newer: u8 = bits(0xC0, "hello.newer", "Newer versions"),
+            /// whether the sender understands the version before this frame's
+            knows_older: bool = bits(0x20, "hello.knows_older", "Knows older"),
+            /// how many follow
+            asked: u8 = bits(0x1F, "hello.asks", "Nodes asked").within(0, MAX_ASKED as u64)
+                => asks.len() as u8,
+        }
+        byte {
+            /// whether one follows the lists
+            has_address: bool = bits(0x80, "hello.has_address", "Has an address")
+                => address.is_some(),
+            /// how many follow behind those
+            missed: u8 = bits(0x7F, "hello.late", "Nodes missed").within(0, MAX_LATE as u64)
+                => late.len() as u8,
+        }
+        /// is to say hello at once
+        asks: Vec<NodeId> as many as asked = field("hello.asked", "Asked"),
+        /// did not send a frame within the time that it promised
+        late: Vec<NodeId> as many as missed = field("hello.missed", "Missed"),
+        /// of the sender's radio: the IPv4 address that it sends from, or its number at the channel
+        /// emulator
+        address: Option<RadioAddress> where has_address = field("hello.address", "Address").hex(),
+    }
+}
+
+record! {
+    /// A long frame that says nothing.
+    struct Probe<'a> {
+        /// zeros; not looked at
+        padding: &'a [u8] = field("probe.padding", "Padding"),
+    }
+}
+
+/// Appends a hello, with proofs of presence.
+pub(super) fn write_hello(hello: &Hello, proofs: &Proofs, out: &mut Vec<u8>) {
+    let mut w = Writer::new(out);
+    hello.put(&mut w);
+    proofs.put(&mut w);
+}
+
+/// Reads a hello with its proofs. States follow it.
+pub(super) fn read_hello(r: &mut Reader<'_>) -> Result<(Hello, Proofs), Malformed> {
+    Ok((Hello::read(r)?, Proofs::read(r)?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::peers::Heard;
-    use ncmesh_wire::{NodeId, StartId};
+    use ncmesh_wire::StartId;
+    use proptest::prelude::*;
 
     /// The golden vector of the wire format.
     #[test]
@@ -129,5 +176,44 @@ mod tests {
         out[17] = 0;
         let (hello, _) = read_hello(&mut Reader::new(&out)).unwrap();
         assert_eq!(hello.interval, Duration::from_millis(1));
+    }
+
+    fn again<'a, T: Record<'a>>(body: &'a [u8]) -> Option<Vec<u8>> {
+        let record = T::from_body(body).ok()?;
+        let mut out = Vec::new();
+        record.put(&mut Writer::new(&mut out));
+        Some(out)
+    }
+
+    proptest! {
+        /// A body has one meaning: what is well-formed is written as it was.
+        #[test]
+        fn bodies_are_malformed_or_written_as_they_were(
+            mut body in prop::collection::vec(any::<u8>(), 2..120),
+            counts in prop::collection::vec(0..4_u8, 4),
+        ) {
+            for again in [again::<Compare>(&body), again::<States>(&body), again::<Wanted>(&body)] {
+                prop_assert!(again.is_none_or(|again| again == body));
+            }
+            // A hello with lists so short that many fit. An interval of 0 is written as 1.
+            body[0] |= 1;
+            if body.len() > 20 {
+                body[16] = body[16] & 0xE0 | counts[0];
+                body[17] = body[17] & 0x80 | counts[1];
+                let proofs = 18 + 2 * usize::from(counts[0] + counts[1])
+                    + if body[17] & 0x80 == 0 { 0 } else { ADDRESS_LEN };
+                let lists = body.get_mut(proofs..).and_then(|rest| rest.first_chunk_mut());
+                if let Some([asks, echoes]) = lists {
+                    *asks = counts[2] << 4 | counts[3];
+                    *echoes = counts[3] << 4 | counts[2];
+                }
+            }
+            let mut r = Reader::new(&body);
+            if let Ok((hello, proofs)) = read_hello(&mut r) {
+                let mut out = Vec::new();
+                write_hello(&hello, &proofs, &mut out);
+                prop_assert_eq!(&out, &body[..body.len() - r.remaining()]);
+            }
+        }
     }
 }

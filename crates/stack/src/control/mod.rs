@@ -6,18 +6,17 @@
 //! neighbours divide among them, so that no storm of changes can fill it.
 
 mod frame;
-mod layout;
 
 use crate::link::{FrameHeard, Link, LinkConfig, MAX_ASKED, MAX_LATE, Received};
 use crate::peers::Peers;
-use crate::route::{Asked, Route, RouteConfig};
+use crate::route::{Asked, Compare, Route, RouteConfig, States, Wanted};
+pub use frame::LAYOUTS;
 use frame::{read_hello, write_hello};
-pub use layout::LAYOUTS;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::{Profile, Topology};
 use ncmesh_engine::{Class, Context, Filled, Frame, Malformed, Offer, Summary};
-use ncmesh_wire::{Header, NodeId, Reader, Salt, ServiceId, StartId, Versions};
+use ncmesh_wire::{Header, NodeId, Reader, Record, Salt, ServiceId, StartId, Versions};
 use std::sync::Arc;
 
 /// Service byte of control frames.
@@ -275,9 +274,9 @@ pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
             ("hello", states)
         }
         PROBE => ("probe", true),
-        COMPARE => ("compare", crate::route::is_question_well_formed(Asked::Compare, body)),
-        VERSIONS => ("versions", crate::route::is_question_well_formed(Asked::Versions, body)),
-        REQUEST => ("request", crate::route::is_question_well_formed(Asked::Request, body)),
+        COMPARE => ("compare", Compare::from_body(body).is_ok()),
+        VERSIONS => ("versions", States::from_body(body).is_ok()),
+        REQUEST => ("request", Wanted::from_body(body).is_ok()),
         _ => return None,
     };
     well_formed.then(|| Summary::new("control", name))

@@ -1,17 +1,19 @@
 //! Proofs of presence, as hellos carry them.
 
 use ncmesh_engine::Malformed;
-use ncmesh_wire::{NodeId, Reader, StartId, Writer};
+use ncmesh_wire::layout::{Count, Part};
+use ncmesh_wire::record::{bits, field, fixed_len, many};
+use ncmesh_wire::{NodeId, Reader, Record, StartId, Writer, record};
 
 /// Most nodes of each list in a hello: a length has four bits.
 pub(crate) const MAX_LISTED: usize = 15;
 /// Most starts that one hello vouches for. Each neighbour of a node that asks may do so.
 pub(super) const MAX_VOUCHES: usize = 4;
 /// Length of the proofs that list nothing, bytes.
-pub(crate) const LEAST_LEN: usize = 2;
+pub(crate) const LEAST_LEN: usize = Proofs::LEN;
 /// Length of a node that is asked, and of a start that is named, bytes.
 const ASK_LEN: usize = 2;
-const HEARD_LEN: usize = 2 + 8 + 4;
+const HEARD_LEN: usize = fixed_len(&Heard::parts(["", "", ""], ""));
 
 /// A start, and the highest number of its frames that was heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,35 +45,103 @@ impl Proofs {
             && self.echoes.is_empty()
             && self.vouches.is_empty()
     }
+}
 
-    /// Reads proofs.
-    pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let halves = |byte: u8| (usize::from(byte >> 4), usize::from(byte & 0xF));
-        let ((asked, doubted), (echoes, vouches)) = (halves(r.u8()?), halves(r.u8()?));
-        let mut nodes = |count| (0..count).map(|_| r.node()).collect::<Result<_, _>>();
-        let (asked, doubted) = (nodes(asked)?, nodes(doubted)?);
-        let mut heard = |count| (0..count).map(|_| Heard::read(r)).collect::<Result<_, _>>();
-        let (echoes, vouches) = (heard(echoes)?, heard(vouches)?);
-        Ok(Self { asked, doubted, echoes, vouches })
-    }
-
-    /// Appends what [`read`](Self::read) reads.
-    pub(crate) fn write(&self, w: &mut Writer<'_>) {
-        let halves = |high: usize, low: usize| (high << 4 | low) as u8;
-        w.u8(halves(self.asked.len(), self.doubted.len()));
-        w.u8(halves(self.echoes.len(), self.vouches.len()));
-        for node in self.asked.iter().chain(&self.doubted) {
-            w.node(*node);
+record! {
+    impl Proofs as Proofs { asked, doubted, echoes, vouches } {
+        byte {
+            /// how many nodes follow
+            asks: u8 = bits(0xF0, "proofs.asked", "Proofs asked") => asked.len() as u8,
+            /// how many follow behind those
+            doubts: u8 = bits(0x0F, "proofs.doubted", "Nodes doubted") => doubted.len() as u8,
         }
-        for heard in self.echoes.iter().chain(&self.vouches) {
-            w.node(heard.node).u64(heard.start.0).u32(heard.counter);
+        byte {
+            /// how many follow behind those
+            echo_count: u8 = bits(0xF0, "proofs.echoes", "Echoes") => echoes.len() as u8,
+            /// how many follow behind those
+            vouch_count: u8 = bits(0x0F, "proofs.vouches", "Vouches") => vouches.len() as u8,
         }
+        /// is to prove that it is there now
+        asked: Vec<NodeId> as many as asks = field("proofs.of", "Proof of"),
+        /// the same, and others are to vouch for it
+        doubted: Vec<NodeId> as many as doubts = field("proofs.doubt", "Doubt of"),
+        echoes: Vec<Heard> as Echoes { echo_count },
+        vouches: Vec<Heard> as Vouches { vouch_count },
     }
 }
 
 impl Heard {
+    /// Returns the parts of a start, whose names differ by what is said of it.
+    const fn parts(names: [&'static str; 3], node: &'static str) -> [Part; 3] {
+        [
+            field(names[0], "Node").part::<NodeId>(node),
+            field(names[1], "Start").hex().part::<StartId>("first half of its salt"),
+            field(names[2], "Counter").part::<u32>("highest one heard of that start"),
+        ]
+    }
+
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(Self { node: r.node()?, start: StartId(r.u64()?), counter: r.u32()? })
+    }
+
+    fn put(&self, w: &mut Writer<'_>) {
+        w.node(self.node).u64(self.start.0).u32(self.counter);
+    }
+}
+
+/// So many starts of which frames are echoed.
+struct Echoes {
+    echo_count: u8,
+}
+
+impl Echoes {
+    const PARTS: &'static [Part] = &[Part::Repeat(
+        Count::Field("proofs.echoes"),
+        &[Part::Group {
+            name: "echo",
+            label: "Echo",
+            text: "Echo of frame {echo.counter} of {echo.node}",
+            parts: &Heard::parts(
+                ["echo.node", "echo.start", "echo.counter"],
+                "a node that the sender hears",
+            ),
+        }],
+    )];
+
+    fn read(self, r: &mut Reader<'_>) -> Result<Vec<Heard>, Malformed> {
+        many(r, self.echo_count.into(), Heard::read)
+    }
+
+    fn put(self, echoes: &[Heard], w: &mut Writer<'_>) {
+        echoes.iter().for_each(|heard| heard.put(w));
+    }
+}
+
+/// So many starts for which the sender vouches.
+struct Vouches {
+    vouch_count: u8,
+}
+
+impl Vouches {
+    const PARTS: &'static [Part] = &[Part::Repeat(
+        Count::Field("proofs.vouches"),
+        &[Part::Group {
+            name: "vouch",
+            label: "Vouch",
+            text: "Vouch for {vouch.node}",
+            parts: &Heard::parts(
+                ["vouch.node", "vouch.start", "vouch.counter"],
+                "one that has proved to the sender that it is there",
+            ),
+        }],
+    )];
+
+    fn read(self, r: &mut Reader<'_>) -> Result<Vec<Heard>, Malformed> {
+        many(r, self.vouch_count.into(), Heard::read)
+    }
+
+    fn put(self, vouches: &[Heard], w: &mut Writer<'_>) {
+        vouches.iter().for_each(|heard| heard.put(w));
     }
 }
 

@@ -231,7 +231,7 @@ fn tables_and_lists_have_bounds() {
     for room in [0, 2, 20, 100, 1000] {
         let proofs = p.proofs(room);
         let mut out = Vec::new();
-        proofs.write(&mut ncmesh_wire::Writer::new(&mut out));
+        ncmesh_wire::Record::put(&proofs, &mut ncmesh_wire::Writer::new(&mut out));
         assert!(out.len() <= room.max(LEAST_LEN), "{} bytes in {room}", out.len());
         assert!(proofs.echoes.len() <= MAX_LISTED && proofs.asked.len() <= MAX_LISTED);
     }

@@ -18,6 +18,7 @@ mod doubt;
 mod hearer;
 mod own;
 pub(crate) mod profile;
+mod question;
 mod repair;
 mod spread;
 mod state;
@@ -31,10 +32,13 @@ use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_engine::topology::{LinkState, Links, Profile, SharedStates, Topology};
 use ncmesh_engine::{Context, Malformed};
-use ncmesh_wire::{NodeId, Reader};
+use ncmesh_wire::{NodeId, Reader, Record};
+use question::List;
+pub(crate) use question::{Compare, States, Wanted};
+pub(crate) use repair::Asked;
 use repair::Repair;
-pub(crate) use repair::{Asked, is_question_well_formed};
 use spread::Spread;
+pub(crate) use state::STATE;
 use state::{Change, EVERYWHERE, Form, Told};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -397,9 +401,7 @@ impl Route {
         sender: NodeId,
         body: &[u8],
     ) -> Result<(), Malformed> {
-        let mut r = Reader::new(body);
-        let to = repair::read_addressee(&mut r)?;
-        let digests = repair::read_digests(&mut r)?;
+        let Compare { to, ranges } = Compare::from_body(body)?;
         let all = self.topology.len();
         if to == self.me && !self.repair.may_answer(sender, all, all, cx.now) {
             cx.counters.drop(DropReason::Full);
@@ -408,7 +410,7 @@ impl Route {
             // It is told unasked only what it depends on us for.
             let quality = |hearer: &Hearer| if hearer.relies { hearer.quality } else { 1.0 };
             let with = (sender, self.spread.hearer(sender).map_or(1.0, quality));
-            for origin in self.repair.refine(&self.topology, with, digests, cx.now) {
+            for origin in self.repair.refine(&self.topology, with, ranges, cx.now) {
                 self.spread.tell(origin, sender, soon(cx));
             }
         }
@@ -422,15 +424,12 @@ impl Route {
         sender: NodeId,
         body: &[u8],
     ) -> Result<(), Malformed> {
-        let mut r = Reader::new(body);
-        let to = repair::read_addressee(&mut r)?;
-        let lists = repair::read_versions(&mut r)?;
+        let States { to, lists } = States::from_body(body)?;
         if to != self.me {
             return Ok(());
         }
-        let lists: Vec<_> = repair::apart(lists).collect();
-        let in_range =
-            |((first, last), _): &(repair::Range, _)| self.topology.states_between(*first, *last);
+        let lists: Vec<_> = repair::apart(lists, |list| (list.first, list.last)).collect();
+        let in_range = |list: &List| self.topology.states_between(list.first, list.last);
         let states = lists.iter().map(|list| in_range(list).count()).sum();
         if !self.repair.may_answer(sender, states, self.topology.len(), cx.now) {
             cx.counters.drop(DropReason::Full);
@@ -440,9 +439,9 @@ impl Route {
 
         // A list is complete for its range of origins, so what is not in it is what the sender
         // lacks.
-        for ((first, last), theirs) in lists {
+        for List { first, last, states } in lists {
             let theirs: BTreeMap<NodeId, (u64, u32)> =
-                theirs.into_iter().map(|l| (l.origin, (l.epoch, l.base))).collect();
+                states.into_iter().map(|l| (l.origin, (l.epoch, l.base))).collect();
             for (origin, state) in self.topology.states_between(first, last) {
                 let ours = (state.version.0, state.base);
                 if theirs.get(&origin).is_none_or(|theirs| *theirs < ours) {
@@ -470,14 +469,12 @@ impl Route {
         sender: NodeId,
         body: &[u8],
     ) -> Result<(), Malformed> {
-        let mut r = Reader::new(body);
-        let to = repair::read_addressee(&mut r)?;
-        let wanted = repair::read_request(&mut r)?;
+        let Wanted { to, origins } = Wanted::from_body(body)?;
         let all = self.topology.len();
-        if to == self.me && !self.repair.may_answer(sender, wanted.len(), all, cx.now) {
+        if to == self.me && !self.repair.may_answer(sender, origins.len(), all, cx.now) {
             cx.counters.drop(DropReason::Full);
         } else if to == self.me {
-            for origin in wanted.into_iter().filter(|n| self.topology.state(*n).is_some()) {
+            for origin in origins.into_iter().filter(|n| self.topology.state(*n).is_some()) {
                 self.spread.tell(origin, sender, soon(cx));
             }
         }

@@ -4,99 +4,177 @@
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use ncmesh_engine::Malformed;
 use ncmesh_engine::topology::{MAX_PREFIXES, Position, Profile};
-use ncmesh_wire::{Reader, Writer};
+use ncmesh_wire::layout::{Count, Is, Part};
+use ncmesh_wire::record::{bits, field, group};
+use ncmesh_wire::{Reader, Record, Writer, record};
 use std::net::IpAddr;
 
-/// Bits of the first byte: a position on a plan, one on the Earth, and prefixes.
-const PLAN: u8 = 0x01;
-const EARTH: u8 = 0x02;
-const PREFIXES: u8 = 0x04;
 /// Numbers of both signs are told as their difference from the smallest: of a plan...
 const ORIGIN: u32 = 1 << 31;
 /// ... of latitudes, and of longitudes.
-pub(crate) const EQUATOR: u32 = 900_000_000;
-pub(crate) const GREENWICH: u32 = 1_800_000_000;
+const EQUATOR: u32 = 900_000_000;
+const GREENWICH: u32 = 1_800_000_000;
+
+record! {
+    /// The parts that there are.
+    struct Given {
+        byte {
+            /// whether prefixes follow
+            announces: bool = bits(4, "profile.announces", "Announces"),
+            /// whether a position in degrees follows
+            earth: bool = bits(2, "profile.earth", "On the Earth"),
+            /// whether a position in metres follows
+            plan: bool = bits(1, "profile.plan", "On a plan"),
+        }
+        check excludes(earth, plan),
+    }
+}
+
+record! {
+    /// Position on a plan.
+    struct Plan {
+        /// mm from the origin of the plan, plus 2^31
+        x: u32 = field("profile.x", "East"),
+        /// the same
+        y: u32 = field("profile.y", "North"),
+        /// the same
+        z: u32 = field("profile.z", "Up"),
+    }
+}
+
+record! {
+    /// Position on the Earth.
+    struct Earth {
+        /// 10^-7 degrees from the south pole
+        latitude: u32 = field("profile.latitude", "Latitude").within(0, 2 * EQUATOR as u64),
+        /// 10^-7 degrees east of 180 degrees west
+        longitude: u32 = field("profile.longitude", "Longitude").within(0, 2 * GREENWICH as u64),
+    }
+}
+
+record! {
+    /// Numbers of prefixes.
+    struct Counts {
+        /// how many prefixes follow
+        v4: u8 = field("profile.v4", "IPv4").within(0, MAX_PREFIXES as u64),
+        /// the same
+        v6: u8 = field("profile.v6", "IPv6").within(0, MAX_PREFIXES as u64),
+    }
+}
+
+record! {
+    /// Prefix of IPv4.
+    struct V4 {
+        /// bits of the address that count
+        length: u8 = field("v4.length", "Length").within(0, 32),
+        address: [u8; 4] = field("v4.address", "Address"),
+    }
+}
+
+record! {
+    /// Prefix of IPv6.
+    struct V6 {
+        /// bits of the address that count
+        length: u8 = field("v6.length", "Length").within(0, 128),
+        address: [u8; 16] = field("v6.address", "Address"),
+    }
+}
+
+/// Parts of a profile.
+pub(super) const PARTS: &[Part] = &[
+    Part::Include(Given::PARTS),
+    Part::When(Is("profile.plan", 1), Plan::PARTS),
+    Part::When(Is("profile.earth", 1), Earth::PARTS),
+    Part::When(
+        Is("profile.announces", 1),
+        &[
+            Part::Include(Counts::PARTS),
+            Part::Repeat(
+                Count::Field("profile.v4"),
+                &[group("v4", "Prefix", "Prefix of IPv4").part::<V4>("")],
+            ),
+            Part::Repeat(
+                Count::Field("profile.v6"),
+                &[group("v6", "Prefix", "Prefix of IPv6").part::<V6>("")],
+            ),
+        ],
+    ),
+];
 
 /// Returns the length of a profile in a frame, bytes.
 pub(super) fn len(profile: &Profile) -> usize {
     let position = match profile.position {
         None => 0,
-        Some(Position::Plan { .. }) => 12,
-        Some(Position::Earth { .. }) => 8,
+        Some(Position::Plan { .. }) => Plan::LEN,
+        Some(Position::Earth { .. }) => Earth::LEN,
     };
-    let prefix = |prefix: &IpNet| 1 + usize::from(prefix.max_prefix_len() / 8);
+    let prefix = |prefix: &IpNet| if prefix.addr().is_ipv4() { V4::LEN } else { V6::LEN };
     let prefixes: usize = profile.prefixes.iter().map(prefix).sum();
-    1 + position + if profile.prefixes.is_empty() { 0 } else { 2 + prefixes }
+    let lists = if profile.prefixes.is_empty() { 0 } else { Counts::LEN + prefixes };
+    Given::LEN + position + lists
 }
 
 /// Appends a profile.
 pub(super) fn write(w: &mut Writer<'_>, profile: &Profile) {
     let above = |number: i32, zero: u32| zero.wrapping_add_signed(number);
-    let position = match profile.position {
-        None => 0,
-        Some(Position::Plan { .. }) => PLAN,
-        Some(Position::Earth { .. }) => EARTH,
+    let given = Given {
+        announces: !profile.prefixes.is_empty(),
+        earth: matches!(profile.position, Some(Position::Earth { .. })),
+        plan: matches!(profile.position, Some(Position::Plan { .. })),
     };
-    w.u8(position | if profile.prefixes.is_empty() { 0 } else { PREFIXES });
+    given.put(w);
     match profile.position {
         None => {}
         Some(Position::Plan { x_mm, y_mm, z_mm }) => {
-            w.u32(above(x_mm, ORIGIN)).u32(above(y_mm, ORIGIN)).u32(above(z_mm, ORIGIN));
+            let [x, y, z] = [x_mm, y_mm, z_mm].map(|mm| above(mm, ORIGIN));
+            Plan { x, y, z }.put(w);
         }
         Some(Position::Earth { latitude_e7, longitude_e7 }) => {
-            w.u32(above(latitude_e7, EQUATOR)).u32(above(longitude_e7, GREENWICH));
+            let latitude = above(latitude_e7, EQUATOR);
+            Earth { latitude, longitude: above(longitude_e7, GREENWICH) }.put(w);
         }
     }
-    if profile.prefixes.is_empty() {
+    if !given.announces {
         return;
     }
     let (v4, v6): (Vec<&IpNet>, Vec<&IpNet>) =
         profile.prefixes.iter().partition(|p| p.addr().is_ipv4());
-    w.u8(v4.len() as u8).u8(v6.len() as u8);
+    Counts { v4: v4.len() as u8, v6: v6.len() as u8 }.put(w);
     for prefix in v4.into_iter().chain(v6) {
-        w.u8(prefix.prefix_len());
+        let length = prefix.prefix_len();
         match prefix.addr() {
-            IpAddr::V4(address) => w.bytes(&address.octets()),
-            IpAddr::V6(address) => w.bytes(&address.octets()),
-        };
+            IpAddr::V4(address) => V4 { length, address: address.octets() }.put(w),
+            IpAddr::V6(address) => V6 { length, address: address.octets() }.put(w),
+        }
     }
 }
 
 /// Reads a profile.
 pub(super) fn read(r: &mut Reader<'_>) -> Result<Profile, Malformed> {
-    let parts = r.u8()?;
-    let position = match parts & (PLAN | EARTH) {
-        0 => None,
-        PLAN => {
-            let mut mm = || Ok::<_, Malformed>(r.u32()?.wrapping_sub(ORIGIN) as i32);
-            Some(Position::Plan { x_mm: mm()?, y_mm: mm()?, z_mm: mm()? })
-        }
-        EARTH => {
-            let mut e7 = |zero: u32| match r.u32()? {
-                above if above <= 2 * zero => Ok(above.wrapping_sub(zero) as i32),
-                _ => Err(Malformed),
-            };
-            Some(Position::Earth { latitude_e7: e7(EQUATOR)?, longitude_e7: e7(GREENWICH)? })
-        }
-        _ => return Err(Malformed),
+    let signed = |above: u32, zero: u32| above.wrapping_sub(zero) as i32;
+    let given = Given::read(r)?;
+    let position = if given.plan {
+        let Plan { x, y, z } = Plan::read(r)?;
+        let [x_mm, y_mm, z_mm] = [x, y, z].map(|mm| signed(mm, ORIGIN));
+        Some(Position::Plan { x_mm, y_mm, z_mm })
+    } else if given.earth {
+        let Earth { latitude, longitude } = Earth::read(r)?;
+        let latitude_e7 = signed(latitude, EQUATOR);
+        Some(Position::Earth { latitude_e7, longitude_e7: signed(longitude, GREENWICH) })
+    } else {
+        None
     };
-    if parts & !(PLAN | EARTH | PREFIXES) != 0 {
-        return Err(Malformed);
-    }
     let mut prefixes = Vec::new();
-    if parts & PREFIXES != 0 {
-        let (v4, v6) = (r.u8()?, r.u8()?);
-        if usize::from(v4) > MAX_PREFIXES || usize::from(v6) > MAX_PREFIXES {
-            return Err(Malformed);
-        }
+    if given.announces {
+        let Counts { v4, v6 } = Counts::read(r)?;
         for _ in 0..v4 {
-            let (length, octets) = (r.u8()?, r.array::<4>()?);
-            let prefix = Ipv4Net::new(octets.into(), length).map_err(|_| Malformed)?;
+            let V4 { length, address } = V4::read(r)?;
+            let prefix = Ipv4Net::new(address.into(), length).map_err(|_| Malformed)?;
             prefixes.push(IpNet::from(prefix.trunc()));
         }
         for _ in 0..v6 {
-            let (length, octets) = (r.u8()?, r.array::<16>()?);
-            let prefix = Ipv6Net::new(octets.into(), length).map_err(|_| Malformed)?;
+            let V6 { length, address } = V6::read(r)?;
+            let prefix = Ipv6Net::new(address.into(), length).map_err(|_| Malformed)?;
             prefixes.push(IpNet::from(prefix.trunc()));
         }
     }
@@ -136,12 +214,12 @@ mod tests {
     #[test]
     fn prefixes_that_cannot_be_are_malformed() {
         let seven = Profile { prefixes: vec!["10.0.0.0/7".parse().unwrap()], position: None };
-        assert_eq!(written(&seven), [PREFIXES, 1, 0, 7, 10, 0, 0, 0]);
+        assert_eq!(written(&seven), [4, 1, 0, 7, 10, 0, 0, 0]);
         // Bits beyond the length say nothing.
-        let more = [PREFIXES, 1, 0, 7, 11, 0, 0, 9];
+        let more = [4, 1, 0, 7, 11, 0, 0, 9];
         assert_eq!(read(&mut Reader::new(&more)), Ok(seven));
-        let many = [&[PREFIXES, 33, 0][..], &[0; 33 * 5]].concat();
-        for bad in [&many[..], &[PREFIXES, 1, 0, 33, 10, 0, 0, 0], &[0x08], &[PLAN | EARTH]] {
+        let many = [&[4, 33, 0][..], &[0; 33 * 5]].concat();
+        for bad in [&many[..], &[4, 1, 0, 33, 10, 0, 0, 0], &[0x08], &[1 | 2]] {
             assert_eq!(read(&mut Reader::new(bad)), Err(Malformed), "{bad:?}");
         }
     }

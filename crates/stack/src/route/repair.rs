@@ -10,10 +10,11 @@
 //! frames grow with the number of differences and only with the logarithm of the size of the mesh.
 //! A node that has just come up gets everything from one neighbour in this way.
 
+use super::question::{Digested, List, Listed};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::bounded::make_room;
 use ncmesh_engine::topology::{LinkState, Topology};
-use ncmesh_wire::{NodeId, Reader, Truncated, Writer};
+use ncmesh_wire::{NodeId, Record, Writer};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -99,30 +100,6 @@ impl Question {
             Self::Versions(_) => Asked::Versions,
             Self::Request(_) => Asked::Request,
         }
-    }
-}
-
-/// Version of a state that goes everywhere, as comparisons see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Listed {
-    pub origin: NodeId,
-    pub epoch: u64,
-    pub base: u32,
-}
-
-impl Listed {
-    fn of(origin: NodeId, state: &LinkState) -> Self {
-        Self { origin, epoch: state.version.0, base: state.base }
-    }
-
-    /// Returns 64 bits that differ for any other version. It need not withstand attacks: a member
-    /// that makes two versions look alike only hides what it could as well have kept silent about.
-    fn hash(self) -> u64 {
-        let mut x = self.epoch ^ u64::from(self.origin.0) << 48 ^ u64::from(self.base) << 16;
-        // The finaliser of splitmix64.
-        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ (x >> 31)
     }
 }
 
@@ -328,7 +305,8 @@ impl Repair {
         (difference.tries, difference.next) = (tries + 1, next);
         difference.blind += 1;
         difference.open = Some((difference.latest, now));
-        let differing = vec![(ALL, difference.latest)];
+        let (first, last) = ALL;
+        let differing = vec![Digested { first, last, digest: difference.latest }];
         self.next = now + PAUSE;
         Some((neighbor, self.refine(topology, (neighbor, quality), differing, now)))
     }
@@ -408,11 +386,13 @@ impl Repair {
         &mut self,
         topology: &Topology,
         (with, quality): (NodeId, f64),
-        digests: Vec<(Range, u64)>,
+        digests: Vec<Digested>,
         now: Instant,
     ) -> Vec<NodeId> {
         let (mut lists, mut parts, mut told) = (Vec::new(), Vec::new(), Vec::new());
-        for (range, theirs) in apart(digests) {
+        let in_order = apart(digests, |digested| (digested.first, digested.last));
+        for Digested { first, last, digest: theirs } in in_order {
+            let range = (first, last);
             let difference = theirs ^ digest(topology, range);
             if difference == 0 {
                 continue;
@@ -510,12 +490,6 @@ impl Terms {
     }
 }
 
-/// Length of a range with its digest, bytes.
-const RANGE_LEN: usize = 2 + 2 + 8;
-/// Length of a list without its versions, and of a version, bytes.
-const LIST_LEN: usize = 2 + 2 + 1;
-const LISTED_LEN: usize = 2 + 8 + 4;
-
 /// Writes as much of a question as fits into a body of `mtu` bytes. Returns the rest.
 pub(super) fn write(
     out: &mut Vec<u8>,
@@ -529,25 +503,23 @@ pub(super) fn write(
     match question {
         Question::Compare(mut ranges) => {
             // A digest for each range: the neighbour answers where its own differs.
-            let rest = ranges.split_off(ranges.len().min(room(out) / RANGE_LEN));
+            let rest = ranges.split_off(ranges.len().min(room(out) / Digested::LEN));
             for range in ranges {
-                let mut w = Writer::new(out);
-                w.node(range.0).node(range.1).u64(digest(topology, range));
+                let (first, last) = range;
+                let digested = Digested { first, last, digest: digest(topology, range) };
+                digested.put(&mut Writer::new(out));
             }
             (!rest.is_empty()).then_some(Question::Compare(rest))
         }
         Question::Versions(ranges) => {
             for (index, range) in ranges.iter().enumerate() {
                 let states: Vec<Listed> = listed(topology, *range).take(LIST).collect();
-                if room(out) < LIST_LEN + LISTED_LEN * states.len() {
+                if room(out) < List::LEN + Listed::LEN * states.len() {
                     return Some(Question::Versions(ranges[index..].to_vec()))
                         .filter(|_| index > 0);
                 }
-                let mut w = Writer::new(out);
-                w.node(range.0).node(range.1).u8(states.len() as u8);
-                for listed in states {
-                    w.node(listed.origin).u64(listed.epoch).u32(listed.base);
-                }
+                let (first, last) = *range;
+                List { first, last, states }.put(&mut Writer::new(out));
             }
             None
         }
@@ -561,63 +533,16 @@ pub(super) fn write(
     }
 }
 
-/// Reads the addressee of a question.
-pub(super) fn read_addressee(r: &mut Reader<'_>) -> Result<NodeId, Truncated> {
-    r.node()
-}
-
-/// Reads digests of ranges.
-pub(super) fn read_digests(r: &mut Reader<'_>) -> Result<Vec<(Range, u64)>, Truncated> {
-    let mut digests = Vec::new();
-    while r.remaining() > 0 {
-        digests.push(((r.node()?, r.node()?), r.u64()?));
-    }
-    Ok(digests)
-}
-
 /// Returns the ranges of a question that are in order and apart, as those of an honest neighbour
 /// are: together they cost one pass over the states.
-pub(super) fn apart<T>(ranges: Vec<(Range, T)>) -> impl Iterator<Item = (Range, T)> {
+pub(super) fn apart<T>(parts: Vec<T>, range: impl Fn(&T) -> Range) -> impl Iterator<Item = T> {
     let mut end: Option<NodeId> = None;
-    ranges.into_iter().take(MAX_RANGES).filter(move |((first, last), _)| {
-        let is_apart = first <= last && end.is_none_or(|end| end < *first);
-        end = if is_apart { Some(*last) } else { end };
+    parts.into_iter().take(MAX_RANGES).filter(move |part| {
+        let (first, last) = range(part);
+        let is_apart = first <= last && end.is_none_or(|end| end < first);
+        end = if is_apart { Some(last) } else { end };
         is_apart
     })
-}
-
-/// Reads lists of versions.
-pub(super) fn read_versions(r: &mut Reader<'_>) -> Result<Vec<(Range, Vec<Listed>)>, Truncated> {
-    let mut lists = Vec::new();
-    while r.remaining() > 0 {
-        let (range, count) = ((r.node()?, r.node()?), r.u8()?);
-        let mut states = Vec::new();
-        for _ in 0..count {
-            states.push(Listed { origin: r.node()?, epoch: r.u64()?, base: r.u32()? });
-        }
-        lists.push((range, states));
-    }
-    Ok(lists)
-}
-
-/// Reads the nodes whose states are wanted.
-pub(super) fn read_request(r: &mut Reader<'_>) -> Result<Vec<NodeId>, Truncated> {
-    let mut origins = Vec::new();
-    while r.remaining() > 0 {
-        origins.push(r.node()?);
-    }
-    Ok(origins)
-}
-
-/// Returns whether the body of a question follows the format.
-pub(crate) fn is_question_well_formed(asked: Asked, body: &[u8]) -> bool {
-    let mut r = Reader::new(body);
-    read_addressee(&mut r).is_ok()
-        && match asked {
-            Asked::Compare => read_digests(&mut r).is_ok(),
-            Asked::Versions => read_versions(&mut r).is_ok(),
-            Asked::Request => read_request(&mut r).is_ok(),
-        }
 }
 
 #[cfg(test)]

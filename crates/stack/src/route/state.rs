@@ -7,23 +7,113 @@
 use super::profile;
 use ncmesh_engine::topology::{LinkState, Links, Profile};
 use ncmesh_engine::{Malformed, name};
-use ncmesh_wire::{NodeId, Reader, Writer};
+use ncmesh_wire::layout::{Charset, Count, Is, Part};
+use ncmesh_wire::record::{Named, bits, field, group};
+use ncmesh_wire::{NodeId, Reader, Record, Writer, record};
 
 /// Scope of a state that every node passes on. Smaller ones count down, and end at 0.
 pub(super) const EVERYWHERE: u8 = 63;
-/// Bits of the scope byte that mark a whole state, and one that is passed on at once.
-const WHOLE: u8 = 0x80;
-const URGENT: u8 = 0x40;
 /// Length of a whole state without its name and links, bytes.
-const WHOLE_LEN: usize = 2 + 1 + 4 + 2 + 8 + 1 + 1;
+const WHOLE_LEN: usize = Head::LEN + Whole::LEN + 1;
 /// Length of a change without its links, bytes.
-const CHANGE_LEN: usize = 2 + 1 + 4 + 2 + 2 + 2 + 1;
+const CHANGE_LEN: usize = Head::LEN + Since::LEN + 1;
 /// Length of a link, bytes.
-const LINK_LEN: usize = 3;
+const LINK_LEN: usize = ToldLink::LEN;
 /// Count of links that announces a profile; the true count follows it.
 const PROFILE: u8 = u8::MAX;
 /// Most links of a state.
 pub(super) const MAX_LINKS: usize = PROFILE as usize - 1;
+
+record! {
+    /// Front of a state.
+    struct Head {
+        /// the node that the state is of
+        origin: NodeId = field("state.origin", "Origin"),
+        byte {
+            /// whether all links follow
+            whole: bool = bits(0x80, "state.whole", "Whole"),
+            /// whether it is passed on at once
+            urgent: bool = bits(0x40, "state.urgent", "Urgent"),
+            /// how many more times it is passed on; 63 means everywhere
+            scope: u8 = bits(EVERYWHERE, "state.scope", "Scope"),
+        }
+        /// of the version within the epoch
+        seq: u32 = field("state.number", "Number"),
+        /// how many versions ago the latest one was that goes everywhere
+        since_base: u16 = field("state.since_base", "Since base"),
+    }
+}
+
+record! {
+    /// What a whole state says before its links and its profile.
+    struct Whole<'a> {
+        /// of the origin
+        epoch: u64 = field("state.epoch", "Epoch"),
+        /// of the origin, see below
+        name: &'a [u8] = field("state.name", "Name").text(Charset::Any),
+    }
+}
+
+record! {
+    /// What a change says before its links.
+    struct Since {
+        /// of the origin
+        epoch_bits: u16 = field("state.epoch_bits", "Epoch, low bits").hex(),
+        /// how many versions ago the links began to change that follow
+        since: u16 = field("state.since", "Since"),
+    }
+}
+
+record! {
+    /// A link.
+    struct ToldLink {
+        /// a node that the origin hears
+        node: NodeId = field("link.node", "Node"),
+        /// share of its frames that arrives at the origin; 0 in a change: not heard any more
+        quantum: u8 = field("link.delivery", "Delivery").scaled(255),
+    }
+}
+
+const COUNT: Named = field("state.count", "Links");
+const COUNT_DOC: &str = "how many follow; in a whole state 255 stands before a profile, and their \
+                         number behind it";
+
+/// A state in a hello.
+pub(crate) const STATE: Part = Part::Group {
+    name: "state",
+    label: "Link state",
+    text: "Link state {state.number} of {state.origin}",
+    parts: &[
+        Part::Include(Head::PARTS),
+        Part::When(
+            Is("state.whole", 1),
+            &[
+                Part::Include(Whole::PARTS),
+                COUNT.part::<u8>(COUNT_DOC),
+                Part::When(
+                    Is(COUNT.name, PROFILE as u64),
+                    &[
+                        Part::Group {
+                            name: "profile",
+                            label: "Profile",
+                            text: "Profile",
+                            parts: profile::PARTS,
+                        },
+                        COUNT.part::<u8>(COUNT_DOC),
+                    ],
+                ),
+            ],
+        ),
+        Part::When(
+            Is("state.whole", 0),
+            &[Part::Include(Since::PARTS), COUNT.part::<u8>(COUNT_DOC)],
+        ),
+        Part::Repeat(
+            Count::Field(COUNT.name),
+            &[group("link", "Link", "Link from {link.node}: {link.delivery}").part::<ToldLink>("")],
+        ),
+    ],
+};
 
 /// A link in a state: neighbour, and delivery in units of 1/255.
 pub(super) type Link = (NodeId, u8);
@@ -55,25 +145,24 @@ pub(super) enum Form<'a> {
 impl<'a> Told<'a> {
     /// Reads the next state.
     pub(super) fn read(r: &mut Reader<'a>) -> Result<Self, Malformed> {
-        let origin = r.node()?;
-        let flags = r.u8()?;
-        let seq = r.u32()?;
+        let Head { origin, whole, urgent, scope, seq, since_base } = Head::read(r)?;
         // Versions are written as differences to the newest one, since they are close together.
-        let base = seq.wrapping_sub(u32::from(r.u16()?));
-        let (form, count) = if flags & WHOLE != 0 {
-            let (epoch, name, mut count) = (r.u64()?, r.short_bytes()?, r.u8()?);
+        let base = seq.wrapping_sub(since_base.into());
+        let (form, count) = if whole {
+            let Whole { epoch, name } = Whole::read(r)?;
+            let mut count: u8 = COUNT.read(r)?;
             let mut profile = Profile::default();
             if count == PROFILE {
-                (profile, count) = (profile::read(r)?, r.u8()?);
+                profile = profile::read(r)?;
+                count = COUNT.read(r)?;
             }
             (Form::Whole { epoch, name, profile }, count)
         } else {
-            let epoch_bits = r.u16()?;
-            let since = seq.wrapping_sub(u32::from(r.u16()?));
-            (Form::Change { epoch_bits, since }, r.u8()?)
+            let Since { epoch_bits, since } = Since::read(r)?;
+            let since = seq.wrapping_sub(since.into());
+            (Form::Change { epoch_bits, since }, COUNT.read(r)?)
         };
         let links = r.bytes(LINK_LEN * usize::from(count))?;
-        let (scope, urgent) = (flags & EVERYWHERE, flags & URGENT != 0);
         Ok(Self { origin, scope, urgent, seq, base, form, links })
     }
 
@@ -148,23 +237,21 @@ pub(super) fn links_that_fit(room: usize, name: &str, profile: &Profile) -> usiz
 /// How far a state goes, and whether at once.
 pub(super) type Reach = (u8, bool);
 
-fn flags((scope, urgent): Reach) -> u8 {
-    scope | if urgent { URGENT } else { 0 }
-}
-
 /// Appends a state, whole.
 pub(super) fn write_whole(out: &mut Vec<u8>, origin: NodeId, reach: Reach, state: &LinkState) {
     let (epoch, seq) = state.version;
+    let (scope, urgent) = reach;
+    let since_base = back(seq, state.base);
     let mut w = Writer::new(out);
-    w.node(origin).u8(flags(reach) | WHOLE).u32(seq).u16(back(seq, state.base)).u64(epoch);
-    w.short_bytes(state.name.as_bytes());
+    Head { origin, whole: true, urgent, scope, seq, since_base }.put(&mut w);
+    Whole { epoch, name: state.name.as_bytes() }.put(&mut w);
     if !state.profile.is_empty() {
         w.u8(PROFILE);
         profile::write(&mut w, &state.profile);
     }
     w.u8(state.hears.len() as u8);
     for (node, delivery) in &state.hears {
-        w.node(*node).u8(quantum(*delivery));
+        ToldLink { node: *node, quantum: quantum(*delivery) }.put(&mut w);
     }
 }
 
@@ -177,11 +264,14 @@ pub(super) fn write_change(
     change: &Change,
 ) {
     let (epoch, seq) = state.version;
+    let (scope, urgent) = reach;
+    let since_base = back(seq, state.base);
     let mut w = Writer::new(out);
-    w.node(origin).u8(flags(reach)).u32(seq).u16(back(seq, state.base)).u16(epoch as u16);
-    w.u16(back(seq, change.since)).u8(change.links.len() as u8);
+    Head { origin, whole: false, urgent, scope, seq, since_base }.put(&mut w);
+    Since { epoch_bits: epoch as u16, since: back(seq, change.since) }.put(&mut w);
+    w.u8(change.links.len() as u8);
     for (node, quantum) in &change.links {
-        w.node(*node).u8(*quantum);
+        ToldLink { node: *node, quantum: *quantum }.put(&mut w);
     }
 }
 
@@ -321,7 +411,7 @@ mod tests {
     fn a_name_that_would_garble_a_terminal_is_made_harmless_and_fits_again() {
         let mut out = Vec::new();
         let mut w = Writer::new(&mut out);
-        w.node(NodeId(3)).u8(WHOLE).u32(1).u16(0).u64(7).short_bytes(&[0x1B; 255]).u8(0);
+        w.node(NodeId(3)).u8(0x80).u32(1).u16(0).u64(7).short_bytes(&[0x1B; 255]).u8(0);
         let state = Told::read(&mut Reader::new(&out)).unwrap().whole().unwrap();
         assert_eq!(state.name, "\u{FFFD}".repeat(63));
         let mut again = Vec::new();

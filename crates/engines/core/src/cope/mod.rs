@@ -14,7 +14,6 @@ pub use config::CopeConfig;
 
 use crate::Core;
 use crate::frame;
-use crate::layout;
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_wire::ServiceId;
 
@@ -29,7 +28,7 @@ pub const COPE: Entry = Entry {
     id: ID,
     summary: "its baseline: packets as they are, two xored where flows cross at a relay",
     paper: "Hansen et al.: CORE (Computer Networks 2018); Katti et al.: COPE (SIGCOMM 2006)",
-    layouts: layout::LAYOUTS,
+    layouts: frame::LAYOUTS,
     read: |_, kind, body| frame::summary(NAME, kind, body),
     build: Constructor::Tunnel(|settings| {
         let config: CopeConfig = settings.parse()?;

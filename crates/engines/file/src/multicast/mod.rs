@@ -29,7 +29,6 @@ mod arq;
 mod by_rank;
 mod engine;
 pub mod frame;
-mod layout;
 mod packet_set;
 mod ready;
 mod relay;
@@ -40,6 +39,6 @@ mod source;
 mod status;
 
 pub use engine::{FileMulticast, PacketConfig};
-pub use layout::{LAYOUTS, LAYOUTS_BY_RANK};
+pub use frame::{LAYOUTS, LAYOUTS_BY_RANK};
 pub use routing::{Cast, Forwarder, Forwarding, Hop, Routing, Upstream};
 pub use scheme::{ChildWait, Plan, Scheme, Switching};

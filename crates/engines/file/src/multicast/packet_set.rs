@@ -1,10 +1,28 @@
 //! Set of packets of one batch, as a bitmap of up to 255 indices.
 
+use ncmesh_wire::record::{Kind, Named, Value};
+use ncmesh_wire::{Malformed, Reader, Writer};
+
 /// A set of packet indices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketSet([u64; 4]);
 
+impl Value<'_> for PacketSet {
+    const KIND: Kind = Kind::Bytes;
+
+    fn read(r: &mut Reader<'_>, how: &Named) -> Result<Self, Malformed> {
+        Self::from_wire(how.read(r)?).ok_or(Malformed)
+    }
+
+    fn put(&self, w: &mut Writer<'_>, how: &Named) {
+        how.put(&self.to_wire(), w);
+    }
+}
+
 impl PacketSet {
+    /// Most bytes of it in a frame.
+    pub(crate) const BYTES: usize = 32;
+
     /// Returns the set of all indices below `packets`.
     pub(crate) fn first_of(packets: u8) -> Self {
         let below = |bits: u32| 1u64.checked_shl(bits).map_or(u64::MAX, |bit| bit - 1);
@@ -69,7 +87,7 @@ impl PacketSet {
 
     /// Decodes what [`to_wire`](Self::to_wire) encoded; `None` if it is longer than a set can be.
     pub(crate) fn from_wire(bytes: &[u8]) -> Option<Self> {
-        let mut padded = [0; 32];
+        let mut padded = [0; Self::BYTES];
         padded.get_mut(..bytes.len())?.copy_from_slice(bytes);
         let mut set = Self::default();
         for (word, bytes) in set.0.iter_mut().zip(padded.chunks_exact(8)) {

@@ -6,6 +6,8 @@
 
 use ncmesh_engine::Malformed;
 use ncmesh_engine::topology::Paths;
+use ncmesh_wire::layout::{Count, Is, Length, Part};
+use ncmesh_wire::record::{Named, field, many};
 use ncmesh_wire::{NodeId, Reader, Writer};
 use std::collections::BTreeSet;
 
@@ -93,21 +95,6 @@ impl Forwarding {
     pub fn is_hop_by_hop(self) -> bool {
         matches!(self, Self::HopByHop(_))
     }
-
-    /// Returns the most bytes that a data packet has besides its payload, if it lists `listed`
-    /// nodes and its batch has `packets`. Assumes that it carries a coding vector, a poll and a
-    /// piggyback wherever it may: forwarders add them to packets that came without.
-    pub(super) const fn overhead(self, listed: usize, packets: usize) -> usize {
-        let (flow, turn, batch, packets_and_flags) = (6, 2 + 4, 4, 1 + 1);
-        let (list, piggyback) = (1 + 4 * listed, 6);
-        let by_kind = match self {
-            Self::Ordered => packets,
-            Self::Belts => 1 + Upstream::len(listed) + packets,
-            // Revision, poll, index of the packet.
-            Self::HopByHop(_) => 1 + 4 + 1,
-        };
-        flow + turn + batch + packets_and_flags + list + piggyback + by_kind
-    }
 }
 
 impl Upstream {
@@ -134,7 +121,8 @@ impl Upstream {
         of < self.listed && other < self.listed && self.bits[bit / 8] & (0x80 >> (bit % 8)) != 0
     }
 
-    const fn len(listed: usize) -> usize {
+    /// Returns the bytes of the relation between so many forwarders.
+    pub(super) const fn len(listed: usize) -> usize {
         (listed * listed).div_ceil(8)
     }
 }
@@ -237,60 +225,97 @@ impl Routing {
             Self::Tree(hops) => hops.iter().position(|hop| hop.node == node),
         }
     }
+}
 
-    /// Appends the list of nodes; then, if the scheme replans within a turn, the plan's `revision`;
-    /// then, for belts, the relation.
-    pub(super) fn write(&self, revision: u8, out: &mut Vec<u8>) {
-        let mut w = Writer::new(out);
-        w.u8(self.listed() as u8);
-        match self {
-            Self::Ordered(listed) | Self::Belts(listed, _) => listed.iter().for_each(|f| {
+/// Format of a routing with its revision in a packet: the list of nodes; then, if the scheme
+/// replans within a turn, the plan's revision; then, for belts, the relation.
+pub(super) struct Routed {
+    pub is_tree: bool,
+    pub has_belts: bool,
+}
+
+impl Routed {
+    const COUNT: Named = field("forwarders", "Forwarders");
+    const NODE: Named = field("forwarder.node", "Node");
+    const CREDIT: Named = field("forwarder.credit", "TX_credit").scaled(CREDIT_UNIT as u32);
+    const PARENT: Named = field("parent", "Parent");
+    const REVISION: Named = field("revision", "Revision of the plan");
+    const UPSTREAM: Named = field("upstream", "Forwarders upstream of each, a row of bits each");
+
+    pub(super) const PARTS: &'static [Part] = &[
+        Self::COUNT.part::<u8>("how many nodes follow"),
+        Part::Repeat(
+            Count::Field(Self::COUNT.name),
+            &[Part::Group {
+                name: "forwarder",
+                label: "Forwarder",
+                text: "Node {forwarder.node}",
+                parts: &[
+                    Self::NODE.part::<NodeId>(
+                        "forwarders in order of increasing ETX from the source; of a tree every \
+                         node but the source",
+                    ),
+                    Part::When(Is("is_tree", 0), &[Self::CREDIT.part::<u16>("")]),
+                    Part::When(Is("is_tree", 1), &[Self::PARENT.part::<NodeId>("in the tree")]),
+                ],
+            }],
+        ),
+        Part::When(
+            Is("has_belts", 1),
+            &[
+                Self::REVISION.part::<u8>(REVISION_DOC),
+                Self::UPSTREAM.bytes(
+                    Length::Square(Self::COUNT.name),
+                    "n rows of n bits without gaps, most significant first, for n forwarders. Bit \
+                     *j* of row *i*, both from 0: forwarder *j* is upstream of forwarder *i*. Zero \
+                     bits to a whole byte",
+                ),
+            ],
+        ),
+        Part::When(Is("is_tree", 1), &[Self::REVISION.part::<u8>(REVISION_DOC)]),
+    ];
+
+    /// Reads a routing and its revision. That of ordered forwarders is always 0.
+    pub(super) fn read(self, r: &mut Reader<'_>) -> Result<(Routing, u8), Malformed> {
+        let count: u8 = Self::COUNT.read(r)?;
+        if self.is_tree {
+            let hops = many(r, count.into(), |r| {
+                Ok(Hop { node: Self::NODE.read(r)?, parent: Self::PARENT.read(r)? })
+            })?;
+            return Ok((Routing::Tree(hops), Self::REVISION.read(r)?));
+        }
+        let forwarders = many(r, count.into(), |r| {
+            Ok(Forwarder { node: Self::NODE.read(r)?, credit: Self::CREDIT.read(r)? })
+        })?;
+        if !self.has_belts {
+            return Ok((Routing::Ordered(forwarders), 0));
+        }
+        let revision = Self::REVISION.read(r)?;
+        let listed = forwarders.len();
+        let bits = r.bytes(Upstream::len(listed))?.to_vec();
+        Ok((Routing::Belts(forwarders, Upstream { listed, bits }), revision))
+    }
+
+    pub(super) fn put(self, routing: &Routing, revision: &u8, w: &mut Writer<'_>) {
+        w.u8(routing.listed() as u8);
+        match routing {
+            Routing::Ordered(listed) | Routing::Belts(listed, _) => listed.iter().for_each(|f| {
                 w.node(f.node).u16(f.credit);
             }),
-            Self::Tree(hops) => hops.iter().for_each(|hop| {
+            Routing::Tree(hops) => hops.iter().for_each(|hop| {
                 w.node(hop.node).node(hop.parent);
             }),
         }
-        match self {
-            Self::Ordered(_) => {}
-            Self::Belts(_, upstream) => {
-                w.u8(revision).bytes(&upstream.bits);
+        match routing {
+            Routing::Ordered(_) => {}
+            Routing::Belts(_, upstream) => {
+                w.u8(*revision).bytes(&upstream.bits);
             }
-            Self::Tree(_) => {
-                w.u8(revision);
+            Routing::Tree(_) => {
+                w.u8(*revision);
             }
         }
     }
-
-    /// Parses ordered forwarders. Their revision is always 0.
-    pub(super) fn parse_ordered(r: &mut Reader<'_>) -> Result<(Self, u8), Malformed> {
-        Ok((Self::Ordered(parse_forwarders(r)?), 0))
-    }
-
-    /// Parses belts and their revision.
-    pub(super) fn parse_belts(r: &mut Reader<'_>) -> Result<(Self, u8), Malformed> {
-        let forwarders = parse_forwarders(r)?;
-        let (listed, revision) = (forwarders.len(), r.u8()?);
-        let bits = r.bytes(Upstream::len(listed))?.to_vec();
-        Ok((Self::Belts(forwarders, Upstream { listed, bits }), revision))
-    }
-
-    /// Parses a tree and its revision.
-    pub(super) fn parse_tree(r: &mut Reader<'_>) -> Result<(Self, u8), Malformed> {
-        let listed = usize::from(r.u8()?);
-        let mut hops = Vec::with_capacity(listed);
-        for _ in 0..listed {
-            hops.push(Hop { node: r.node()?, parent: r.node()? });
-        }
-        Ok((Self::Tree(hops), r.u8()?))
-    }
 }
 
-fn parse_forwarders(r: &mut Reader<'_>) -> Result<Vec<Forwarder>, Malformed> {
-    let listed = usize::from(r.u8()?);
-    let mut forwarders = Vec::with_capacity(listed);
-    for _ in 0..listed {
-        forwarders.push(Forwarder { node: r.node()?, credit: r.u16()? });
-    }
-    Ok(forwarders)
-}
+const REVISION_DOC: &str = "counts the source's plans within a turn, modulo 2^8";

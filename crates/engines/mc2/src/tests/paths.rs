@@ -4,7 +4,7 @@ use super::{best_paths, diamond};
 use crate::choice::PathChoice;
 use crate::paths::PathSet;
 use ncmesh_engine::testing::{directed, symmetric};
-use ncmesh_wire::{NodeId, Reader};
+use ncmesh_wire::{NodeId, Record, Writer};
 
 fn ids(nodes: &[u16]) -> Vec<NodeId> {
     nodes.iter().copied().map(NodeId).collect()
@@ -58,11 +58,11 @@ fn paths_that_would_make_a_cycle_are_left_out_and_refused() {
     let set = best_paths(&symmetric(&links), 1, 5, 4).unwrap();
     assert!(set.leads(NodeId(2), NodeId(3)) != set.leads(NodeId(3), NodeId(2)));
     let mut bytes = Vec::new();
-    set.write(&mut bytes);
-    assert_eq!(PathSet::parse(&mut Reader::new(&bytes)), Ok(set));
+    set.put(&mut Writer::new(&mut bytes));
+    assert_eq!(PathSet::from_body(&bytes), Ok(set));
     // Nodes 1, 2, 3; 1 and 3 lead to each other.
     let cycle = [3, 0, 1, 0, 0b100, 0, 2, 0, 0, 0, 3, 0, 0b011];
-    assert!(PathSet::parse(&mut Reader::new(&cycle)).is_err());
+    assert!(PathSet::from_body(&cycle).is_err());
     let line = [3, 0, 1, 0, 0b100, 0, 2, 0, 0, 0, 3, 0, 0b010];
-    assert!(PathSet::parse(&mut Reader::new(&line)).is_ok());
+    assert!(PathSet::from_body(&line).is_ok());
 }

@@ -1,7 +1,7 @@
 //! Coding, holding and sending at a relay, and decoding at its neighbours.
 
 use super::*;
-use crate::frame::{DecodeCount, write_report};
+use crate::frame::{DecodeCount, Report, ReportEntry};
 
 #[test]
 fn a_relay_codes_packets_that_cross_and_both_ends_decode() {
@@ -143,7 +143,9 @@ fn a_relay_stops_coding_for_a_neighbour_that_does_not_decode() {
         // Node 1 decodes everything, node 3 half of it.
         for (node, decoded) in [(1, coded), (3, coded / 2)] {
             let mut report = Vec::new();
-            write_report(&[(NodeId(2), DecodeCount { coded, decoded })], &mut report);
+            let count = DecodeCount { coded, decoded };
+            Report { entries: vec![ReportEntry { neighbour: NodeId(2), count }] }
+                .write(&mut report);
             relay.handle(node, REPORT, &report);
         }
     }

@@ -2,7 +2,7 @@
 //! are malformed.
 
 use super::*;
-use crate::frame::{CodedPart, DecodeCount, Native, checksum, parse_report, write_report, xor};
+use crate::frame::{CodedPart, DecodeCount, Native, Report, ReportEntry, checksum, xor};
 use proptest::prelude::*;
 
 fn hex(bytes: &[u8]) -> String {
@@ -71,10 +71,11 @@ fn golden_bits_for_more_packets_to_the_same_receiver() {
 #[test]
 fn golden_report_and_request() {
     let mut body = Vec::new();
-    let entries = [(NodeId(2), DecodeCount { coded: 40, decoded: 39 })];
-    write_report(&entries, &mut body);
+    let count = DecodeCount { coded: 40, decoded: 39 };
+    let report = Report { entries: vec![ReportEntry { neighbour: NodeId(2), count }] };
+    report.write(&mut body);
     assert_eq!(hex(&body), "00020000002800000027");
-    assert_eq!(parse_report(&body), Ok(entries.to_vec()));
+    assert_eq!(Report::parse(&body), Ok(report));
 
     body.clear();
     let request = Request { neighbour: NodeId(2), missing: vec![5, 9] };
@@ -135,9 +136,9 @@ proptest! {
         if let Ok(Data::Native(header, packet)) = parse(&body) {
             prop_assert_eq!(&native(&header, packet), &body);
         }
-        if let Ok(entries) = parse_report(&body) {
+        if let Ok(report) = Report::parse(&body) {
             let mut again = Vec::new();
-            write_report(&entries, &mut again);
+            report.write(&mut again);
             prop_assert_eq!(&again, &body);
         }
         if let Ok(request) = Request::parse(&body) {

@@ -3,20 +3,21 @@
 use super::Version;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::file::{Geometry, Manifest, ReceiverState};
-use ncmesh_wire::{NodeId, Reader, Writer};
+use ncmesh_wire::layout::{Charset, Check, Count, Part};
+use ncmesh_wire::record::{Group, Named, bits, field, group, many};
+use ncmesh_wire::{FlowId, NodeId, Reader, Record, Writer, choice, frame, record};
 
-/// Flag beside the phase: nodes that are not listed may join.
-const OPEN_TO_ALL: u8 = 0x80;
-
-/// Phase of a transfer, as its source announces it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TransferPhase {
-    /// Receivers may still get batches.
-    Open = 0,
-    /// Every receiver has the file or refused it.
-    Ended = 1,
-    /// The source cancelled the transfer.
-    Withdrawn = 2,
+choice! {
+    /// Phase of a transfer, as its source announces it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum TransferPhase {
+        /// Receivers may still get batches.
+        Open = 0, "open";
+        /// Every receiver has the file or refused it.
+        Ended = 1, "ended";
+        /// The source cancelled the transfer.
+        Withdrawn = 2, "withdrawn";
+    }
 }
 
 /// Announcement of one transfer. The source floods a new version when something changed and
@@ -36,53 +37,102 @@ pub(crate) struct Announcement {
 impl Announcement {
     /// Returns how many receivers an announcement of `manifest` can list in `mtu` bytes.
     pub(crate) fn room_for_receivers(manifest: &Manifest, mtu: usize) -> usize {
-        let fixed = 6 + 12 + 1 + 11 + 64 + 1 + manifest.name.len() + 2;
-        (mtu.saturating_sub(fixed) / 3).min(usize::from(u16::MAX))
+        let fixed = Self::LEN + manifest.name.len();
+        (mtu.saturating_sub(fixed) / Listed::LEN).min(usize::from(u16::MAX))
+    }
+}
+
+frame! {
+    pub(crate) impl Announcement as Announcement {
+        version,
+        phase,
+        open_to_all,
+        manifest: Manifest { flow, name, geometry, root, hash },
+        receivers,
+    } {
+        /// the transfer
+        flow: FlowId = field("flow", "Flow"),
+        version: Version,
+        byte {
+            /// nodes not listed may join
+            open_to_all: bool = bits(0x80, "announcement.may_join", "Others may join"),
+            phase: TransferPhase = bits(0x7F, "announcement.phase", "Phase"),
+        }
+        geometry: Geometry as Cut {},
+        /// over the batches
+        root: [u8; 32] = field("announcement.root", "Root of the hash tree"),
+        /// of the whole file
+        hash: [u8; 32] = field("announcement.hash", "BLAKE3 of the file"),
+        /// of the file
+        name: String = field("announcement.name", "Name").text(Charset::Utf8),
+        /// how many follow
+        count: u16 = field("announcement.receivers", "Receivers") => receivers.len() as u16,
+        receivers: Vec<(NodeId, ReceiverState)> as Receivers { count },
+    }
+}
+
+/// The numbers by which a file is cut into batches. The rest of the geometry follows from them, and
+/// cannot contradict them.
+struct Cut;
+
+impl Cut {
+    const SIZE: Named = field("announcement.size", "Size, bytes");
+    const GENERATION: Named = field("announcement.generation", "Packets of a full batch");
+    const SYMBOL: Named = field("announcement.symbol_size", "Symbol size, bytes");
+
+    const PARTS: &'static [Part] = &[
+        Self::SIZE.part::<u64>("of the file; at most 2^44"),
+        Self::GENERATION.part::<u8>("k, 1 to 255"),
+        Self::SYMBOL.part::<u16>("payload of a packet"),
+        Part::Check(Check::Cut([
+            Self::SIZE.name,
+            Self::GENERATION.name,
+            Self::SYMBOL.name,
+            "announcement.batches",
+        ])),
+    ];
+
+    fn read(self, r: &mut Reader<'_>) -> Result<Geometry, Malformed> {
+        let size = Self::SIZE.read(r)?;
+        let generation = Self::GENERATION.read(r)?;
+        Geometry::new(size, generation, Self::SYMBOL.read(r)?).map_err(|_| Malformed)
     }
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let m = &self.manifest;
-        let mut w = Writer::new(out);
-        w.flow(m.flow);
-        self.version.write(&mut w);
-        w.u8(self.phase as u8 | if self.open_to_all { OPEN_TO_ALL } else { 0 });
-        w.u64(m.geometry.size()).u8(m.geometry.generation()).u16(m.geometry.symbol_size());
-        w.bytes(&m.root).bytes(&m.hash).short_bytes(m.name.as_bytes());
-        w.u16(self.receivers.len() as u16);
-        for (node, state) in &self.receivers {
-            w.node(*node).u8(state.code());
-        }
+    fn put(self, geometry: &Geometry, w: &mut Writer<'_>) {
+        w.u64(geometry.size()).u8(geometry.generation()).u16(geometry.symbol_size());
+    }
+}
+
+record! {
+    /// A receiver and its state.
+    struct Listed {
+        node: NodeId = field("receiver.node", "Node"),
+        /// how the source sees the receiver
+        state: ReceiverState = field("receiver.state", "State"),
+    }
+}
+
+/// So many receivers.
+struct Receivers {
+    count: u16,
+}
+
+impl Receivers {
+    const RECEIVER: Group =
+        group("receiver", "Receiver", "Receiver {receiver.node}: {receiver.state}");
+
+    const PARTS: &'static [Part] = &[Part::Repeat(
+        Count::Field("announcement.receivers"),
+        &[Self::RECEIVER.part::<Listed>("")],
+    )];
+
+    fn read(self, r: &mut Reader<'_>) -> Result<Vec<(NodeId, ReceiverState)>, Malformed> {
+        many(r, self.count.into(), |r| Listed::read(r).map(|listed| (listed.node, listed.state)))
     }
 
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        let flow = r.flow()?;
-        let version = Version::parse(&mut r)?;
-        let flags = r.u8()?;
-        let phase = match flags & !OPEN_TO_ALL {
-            0 => TransferPhase::Open,
-            1 => TransferPhase::Ended,
-            2 => TransferPhase::Withdrawn,
-            _ => return Err(Malformed),
-        };
-
-        // The geometry is computed anew rather than sent, so that it cannot contradict the size.
-        let geometry = Geometry::new(r.u64()?, r.u8()?, r.u16()?).map_err(|_| Malformed)?;
-        let (root, hash) = (r.array()?, r.array()?);
-        let name = core::str::from_utf8(r.short_bytes()?).map_err(|_| Malformed)?.to_owned();
-
-        // The count must match the bytes that are left, before anything is allocated for it.
-        let count = usize::from(r.u16()?);
-        if r.remaining() != 3 * count {
-            return Err(Malformed);
+    fn put(self, receivers: &[(NodeId, ReceiverState)], w: &mut Writer<'_>) {
+        for (node, state) in receivers {
+            Listed { node: *node, state: *state }.put(w);
         }
-        let mut receivers = Vec::with_capacity(count);
-        for _ in 0..count {
-            receivers.push((r.node()?, ReceiverState::from_code(r.u8()?).ok_or(Malformed)?));
-        }
-
-        let manifest = Manifest { flow, name, geometry, root, hash };
-        let open_to_all = flags & OPEN_TO_ALL != 0;
-        Ok(Self { version, phase, open_to_all, manifest, receivers })
     }
 }

@@ -3,9 +3,13 @@
 use ncmesh_code::Shape;
 use ncmesh_engine::Malformed;
 use ncmesh_wire::Reader;
+use ncmesh_wire::layout::{Check, Is, Length, Part};
+use ncmesh_wire::record::{Named, bits, field};
 
-/// Flag: the coding vector is the index of one packet, which is sent as it is.
-pub(super) const SYSTEMATIC: u8 = 1;
+/// Bit of a data packet: whether the coding vector is the index of one packet, which is sent as it
+/// is.
+pub(super) const SYSTEMATIC: Named =
+    bits(1, "systematic", "Coding").named(&[(0, "coded"), (1, "systematic")]);
 
 /// How a data packet's payload was made from the packets of its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +27,28 @@ pub(crate) fn append_coding(shape: Shape, out: &mut Vec<u8>) -> (&mut [u8], &mut
     out[start..].split_at_mut(shape.generation_size())
 }
 
+impl Coding<'_> {
+    const COEFFICIENTS: Named = field("coefficients", "Coding vector, GF(2^8)");
+    const INDEX: Named = field("index", "Index of the packet");
+    const PAYLOAD: Named = field("payload", "Payload").rest(1, u16::MAX as usize);
+
+    /// Parts at the end of a data packet.
+    pub(super) const PARTS: &'static [Part] = &[
+        Part::When(
+            Is(SYSTEMATIC.name, 0),
+            &[Self::COEFFICIENTS.bytes(Length::Field("packets"), "a coefficient for each packet")],
+        ),
+        Part::When(
+            Is(SYSTEMATIC.name, 1),
+            &[
+                Self::INDEX.part::<u8>("the payload is this packet as it is"),
+                Part::Check(Check::Below(Self::INDEX.name, "packets")),
+            ],
+        ),
+        Self::PAYLOAD.part::<&[u8]>("one symbol"),
+    ];
+}
+
 impl<'a> Coding<'a> {
     /// Reads the end of a packet of a batch of `packets`, which is sent as it is or not: its coding
     /// and its payload.
@@ -32,15 +58,12 @@ impl<'a> Coding<'a> {
         mut r: Reader<'a>,
     ) -> Result<(Self, &'a [u8]), Malformed> {
         let coding = if is_systematic {
-            Self::Systematic(Some(r.u8()?).filter(|i| *i < packets).ok_or(Malformed)?)
+            let index: u8 = Self::INDEX.read(&mut r)?;
+            Self::Systematic(Some(index).filter(|i| *i < packets).ok_or(Malformed)?)
         } else {
             Self::Combined(r.bytes(usize::from(packets))?)
         };
-        let payload = r.rest();
-        if payload.is_empty() || payload.len() > usize::from(u16::MAX) {
-            return Err(Malformed);
-        }
-        Ok((coding, payload))
+        Ok((coding, Self::PAYLOAD.read(&mut r)?))
     }
 
     /// Calls `use_vector` with the coding vector, one coefficient for each of the batch's

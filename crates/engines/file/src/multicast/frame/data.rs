@@ -7,18 +7,11 @@
 
 use super::coding::SYSTEMATIC;
 use super::{Coding, Piggyback, TurnId};
-use crate::multicast::routing::Routing;
+use crate::multicast::routing::{Forwarding, Routed, Routing, Upstream};
 use ncmesh_engine::Malformed;
-use ncmesh_wire::{FlowId, Reader, Writer};
-
-/// Flag: a piggyback follows.
-const PIGGYBACK: u8 = 2;
-/// Flag: the routing is [`Routing::Belts`].
-const BELTS: u8 = 4;
-/// Flag: the routing is [`Routing::Tree`].
-const TREE: u8 = 8;
-/// Flag: a poll follows.
-const POLL: u8 = 16;
+use ncmesh_wire::layout::Part;
+use ncmesh_wire::record::{bits, field, fixed_len};
+use ncmesh_wire::{FlowId, Reader, Record, Writer, record};
 
 /// Everything in a data packet before its coding vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,67 +38,80 @@ pub(crate) struct Data<'a> {
     pub payload: &'a [u8],
 }
 
+record! {
+    impl DataHeader with systematic: bool as DataHeader {
+        flow,
+        turn,
+        batch,
+        packets,
+        routing,
+        revision,
+        poll,
+        piggyback,
+    } {
+        /// the transfer
+        flow: FlowId = field("flow", "Flow"),
+        turn: TurnId,
+        /// its number, from 0
+        batch: u32 = field("batch", "Batch"),
+        packets: u8 = field("packets", "Packets of the batch").at_least(1),
+        byte {
+            /// a poll follows
+            has_poll: bool = bits(0x10, "has_poll", "Poll") => poll.is_some(),
+            /// packets go down a tree
+            is_tree: bool = bits(8, "is_tree", "Tree") => matches!(routing, Routing::Tree(_)),
+            /// the list of forwarders says who is upstream
+            has_belts: bool = bits(4, "has_belts", "Belts")
+                => matches!(routing, Routing::Belts(..)),
+            /// a piggyback follows
+            has_piggyback: bool = bits(2, "has_piggyback", "Piggyback") => piggyback.is_some(),
+            systematic: bool = SYSTEMATIC,
+        }
+        // Trees carry packets as they are, and only in a tree there are children to poll.
+        check excludes(has_belts, is_tree),
+        check implies(is_tree, systematic),
+        check implies(has_poll, is_tree),
+        routing, revision as Routed { is_tree, has_belts },
+        /// children of the transmitter are to report, and name this number; from 1
+        poll: Option<u32> where has_poll = field("poll", "Poll"),
+        piggyback: Option<Piggyback> where has_piggyback,
+    }
+}
+
+impl Forwarding {
+    /// Returns the most bytes that a data packet has besides its payload, if it lists `listed`
+    /// nodes and its batch has `packets`. Assumes that it carries a coding vector, a poll and a
+    /// piggyback wherever it may: forwarders add them to packets that came without.
+    pub(crate) const fn overhead(self, listed: usize, packets: usize) -> usize {
+        let by_kind = match self {
+            Self::Ordered => packets,
+            Self::Belts => 1 + Upstream::len(listed) + packets,
+            // Revision, poll, index of the packet.
+            Self::HopByHop(_) => 1 + 4 + 1,
+        };
+        fixed_len(DataHeader::PARTS) + 4 * listed + Piggyback::LEN + by_kind
+    }
+}
+
 impl DataHeader {
     /// Appends the header. Coding vector and payload follow: if `systematic` one byte with the
     /// packet's index, else one coefficient for each packet.
     pub(crate) fn write(&self, systematic: bool, out: &mut Vec<u8>) {
-        // The flags say which of the optional fields follow.
-        let mut flags = if systematic { SYSTEMATIC } else { 0 };
-        flags |= if self.piggyback.is_some() { PIGGYBACK } else { 0 };
-        flags |= if self.poll.is_some() { POLL } else { 0 };
-        flags |= match self.routing {
-            Routing::Ordered(_) => 0,
-            Routing::Belts(..) => BELTS,
-            Routing::Tree(_) => TREE,
-        };
-
-        let mut w = Writer::new(out);
-        w.flow(self.flow);
-        self.turn.write(&mut w);
-        w.u32(self.batch).u8(self.packets).u8(flags);
-
-        // Fields whose length depends on the scheme and the packet.
-        self.routing.write(self.revision, out);
-        let mut w = Writer::new(out);
-        if let Some(poll) = self.poll {
-            w.u32(poll);
-        }
-        if let Some(p) = self.piggyback {
-            w.node(p.receiver).u32(p.serial);
-        }
+        self.put_with(systematic, &mut Writer::new(out));
     }
+}
+
+impl Data<'_> {
+    /// Parts of the frame.
+    pub(super) const PARTS: &'static [Part] =
+        &[Part::Include(DataHeader::PARTS), Part::Include(Coding::PARTS)];
 }
 
 impl<'a> Data<'a> {
     pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
-        let (flow, turn, batch) = (r.flow()?, TurnId::parse(&mut r)?, r.u32()?);
-        let (packets, flags) = (r.u8()?, r.u8()?);
-        if packets == 0 || flags & !(SYSTEMATIC | PIGGYBACK | BELTS | TREE | POLL) != 0 {
-            return Err(Malformed);
-        }
-
-        // Trees carry packets as they are, and only in a tree there are children to poll.
-        let (routing, revision) = match flags & (BELTS | TREE) {
-            0 => Routing::parse_ordered(&mut r)?,
-            BELTS => Routing::parse_belts(&mut r)?,
-            TREE if flags & SYSTEMATIC != 0 => Routing::parse_tree(&mut r)?,
-            _ => return Err(Malformed),
-        };
-        let poll = match flags & (TREE | POLL) {
-            0 | TREE => None,
-            POLL => return Err(Malformed),
-            _ => Some(r.u32()?),
-        };
-        let piggyback = if flags & PIGGYBACK == 0 {
-            None
-        } else {
-            Some(Piggyback { receiver: r.node()?, serial: r.u32()? })
-        };
-
-        let (coding, payload) = Coding::parse(flags & SYSTEMATIC != 0, packets, r)?;
-
-        let header = DataHeader { flow, turn, batch, packets, routing, revision, poll, piggyback };
+        let (header, systematic) = DataHeader::read_with(&mut r)?;
+        let (coding, payload) = Coding::parse(systematic, header.packets, r)?;
         Ok(Self { header, coding, payload })
     }
 }

@@ -35,6 +35,7 @@ pub(crate) use version::Version;
 pub(crate) use wants::{UNWANTED, Wants};
 
 use ncmesh_engine::Summary;
+use ncmesh_wire::layout::Layout;
 
 /// Kind of an announcement.
 pub const ANNOUNCE: u8 = 0;
@@ -44,6 +45,40 @@ pub use ncmesh_engine::transmission::DATA;
 pub const ACK: u8 = 2;
 /// Kind of a report to the parent in a tree.
 pub const REPORT: u8 = 3;
+
+/// Frames of all file schemes.
+pub const LAYOUTS: &[Layout] = &[
+    ANNOUNCEMENT,
+    Layout::new(DATA, "data", "{flow} batch {batch}, {systematic}", Data::PARTS),
+    ACKNOWLEDGMENT,
+    Layout::of::<Report>(REPORT, "report", "{flow} batch {batch} to parent {parent}"),
+];
+
+/// Frames of file schemes that send by rank.
+pub const LAYOUTS_BY_RANK: &[Layout] = &[
+    ANNOUNCEMENT,
+    Layout::new(DATA, "data", "{flow} batch {batch}, {systematic}, rank {rank}", Ranked::PARTS),
+    ACKNOWLEDGMENT,
+    Layout::of::<RankReport>(
+        REPORT,
+        "report",
+        "{flow} of {child} to parent {parent}: wants batch {first_wanted}",
+    ),
+];
+
+const ANNOUNCEMENT: Layout = Layout::of::<Announcement>(
+    ANNOUNCE,
+    "announcement",
+    "{flow} {announcement.phase}, {announcement.receivers} receivers",
+);
+
+const ACKNOWLEDGMENT: Layout = Layout::new(
+    ACK,
+    "acknowledgment",
+    "{flow} of {receiver.node} to {next_hop}: {receiver.state}, \
+     complete below batch {first_missing}",
+    Ack::BODY,
+);
 
 /// Summarises a frame of the scheme `name`, which sends by rank, for traces. Returns `None` for a
 /// malformed frame.

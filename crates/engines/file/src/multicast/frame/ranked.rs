@@ -5,15 +5,10 @@ use super::Coding;
 use super::coding::SYSTEMATIC;
 use super::wants::{MOST_RANKS, Wants};
 use ncmesh_engine::Malformed;
-use ncmesh_wire::{FlowId, NodeId, Reader, Writer};
+use ncmesh_wire::layout::Part;
+use ncmesh_wire::record::{bits, field, fixed_len};
+use ncmesh_wire::{FlowId, NodeId, Reader, Writer, frame, record};
 
-/// Flag: children of the sender are to report.
-const POLL: u8 = 2;
-/// Flags: the sender receives the file; has children; has children that have children.
-const RECEIVES: u8 = 4;
-const FORWARDS: u8 = 8;
-const FEEDS: u8 = 16;
-const WANTS: u8 = RECEIVES | FORWARDS | FEEDS;
 /// Most ranks that a data packet lists.
 const LISTED_IN_DATA: usize = 16;
 
@@ -45,42 +40,95 @@ pub(crate) struct Ranked<'a> {
     pub payload: &'a [u8],
 }
 
+record! {
+    impl RankedHeader with systematic: bool as RankedHeader {
+        flow,
+        generation,
+        packets,
+        rank,
+        poll,
+        number,
+        parent,
+        wants: Wants { first, ranks, is_cut: _, backlog, receives, forwards, feeds },
+    } => RankedHeader {
+        flow,
+        generation,
+        packets,
+        rank,
+        poll,
+        number,
+        parent,
+        wants: Wants {
+            first,
+            is_cut: ranks.len() == LISTED_IN_DATA,
+            ranks,
+            backlog,
+            receives,
+            forwards,
+            feeds,
+        },
+    } {
+        /// the transfer
+        flow: FlowId = field("flow", "Flow"),
+        /// its number, from 0
+        generation: u32 = field("batch", "Batch"),
+        packets: u8 = field("packets", "Packets of the batch").at_least(1),
+        byte {
+            /// a child of the transmitter has children
+            feeds: bool = bits(0x10, "feeds", "Feeds"),
+            /// the transmitter has children
+            forwards: bool = bits(8, "forwards", "Forwards"),
+            /// the transmitter receives the file itself
+            receives: bool = bits(4, "receives", "Receives"),
+            /// children of the transmitter are to report
+            poll: bool = bits(2, "polls", "Poll"),
+            systematic: bool = SYSTEMATIC,
+        }
+        /// independent combinations of the batch that the transmitter has
+        rank: u8 = field("rank", "Rank"),
+        /// counts the frames of the transfer that the node sent, modulo 2^16
+        number: u16 = field("frame_number", "Frame number"),
+        /// the node that the transmitter has the file from; itself if there is none
+        parent: NodeId = field("parent", "Parent"),
+        /// the lowest batch that the node wants from its parent; 2^32 - 1 if it wants none
+        first: u32 = field("first_wanted", "First wanted batch"),
+        /// batches below the first wanted one that the node holds whole and a child of it wants; of
+        /// the child with fewest
+        backlog: u8 = field("backlog", "Backlog"),
+        /// how many follow
+        count: u8 = field("ranks.count", "Ranks").within(0, LISTED_IN_DATA as u64)
+            => ranks.len().min(LISTED_IN_DATA) as u8,
+        /// a byte for the first wanted batch and each behind it: how many independent combinations
+        /// the node holds; 255 if it does not want the batch. Batches behind the list are wanted,
+        /// and nothing of them is held; behind a list of the greatest length they are as the node
+        /// said before
+        ranks: Vec<u8> as long as count = field("ranks", "Ranks held"),
+    }
+}
+
 impl RankedHeader {
     /// Most bytes of it.
-    pub(crate) const MOST: usize = 6 + 4 + 1 + 1 + 1 + 2 + 2 + 4 + 1 + 1 + LISTED_IN_DATA;
+    pub(crate) const MOST: usize = fixed_len(Self::PARTS) + LISTED_IN_DATA;
     /// Most ranks in it.
     pub(crate) const LISTED: usize = LISTED_IN_DATA;
 
     /// Appends the header. Coding vector and payload follow, as in other data packets.
     pub(crate) fn write(&self, systematic: bool, out: &mut Vec<u8>) {
-        let mut flags = flags_of(&self.wants);
-        flags |= if systematic { SYSTEMATIC } else { 0 };
-        flags |= if self.poll { POLL } else { 0 };
-        let ranks = &self.wants.ranks[..self.wants.ranks.len().min(LISTED_IN_DATA)];
-        let mut w = Writer::new(out);
-        w.flow(self.flow).u32(self.generation).u8(self.packets).u8(flags).u8(self.rank);
-        w.u16(self.number).node(self.parent).u32(self.wants.first).u8(self.wants.backlog);
-        w.u8(ranks.len() as u8).bytes(ranks);
+        self.put_with(systematic, &mut Writer::new(out));
     }
+}
+
+impl Ranked<'_> {
+    /// Parts of the frame.
+    pub(super) const PARTS: &'static [Part] =
+        &[Part::Include(RankedHeader::PARTS), Part::Include(Coding::PARTS)];
 }
 
 impl<'a> Ranked<'a> {
     pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
-        let (flow, generation, packets, flags) = (r.flow()?, r.u32()?, r.u8()?, r.u8()?);
-        if packets == 0 || flags & !(SYSTEMATIC | POLL | WANTS) != 0 {
-            return Err(Malformed);
-        }
-        let (rank, number, parent) = (r.u8()?, r.u16()?, r.node()?);
-        let (first, backlog, listed) = (r.u32()?, r.u8()?, usize::from(r.u8()?));
-        if listed > LISTED_IN_DATA {
-            return Err(Malformed);
-        }
-        let mut wants = wants_of(flags, first, backlog, r.bytes(listed)?);
-        wants.is_cut = listed == LISTED_IN_DATA;
-        let poll = flags & POLL != 0;
-        let header = RankedHeader { flow, generation, packets, rank, poll, number, parent, wants };
-        let (coding, payload) = Coding::parse(flags & SYSTEMATIC != 0, packets, r)?;
+        let (header, systematic) = RankedHeader::read_with(&mut r)?;
+        let (coding, payload) = Coding::parse(systematic, header.packets, r)?;
         Ok(Self { header, coding, payload })
     }
 }
@@ -103,42 +151,56 @@ pub(crate) struct RankReport {
 impl RankReport {
     /// Most ranks in it.
     pub(crate) const LISTED: usize = MOST_RANKS;
+}
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let ranks = &self.wants.ranks[..self.wants.ranks.len().min(MOST_RANKS)];
-        let mut w = Writer::new(out);
-        w.node(self.next_hop).node(self.parent).node(self.child).flow(self.flow);
-        w.u16(self.number).u8(flags_of(&self.wants)).u32(self.wants.first);
-        w.u8(self.wants.backlog).bytes(ranks);
-    }
-
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        let (next_hop, parent, child) = (r.node()?, r.node()?, r.node()?);
-        let (flow, number, flags) = (r.flow()?, r.u16()?, r.u8()?);
-        let (first, backlog, ranks) = (r.u32()?, r.u8()?, r.rest());
-        if flags & !WANTS != 0 || ranks.len() > MOST_RANKS {
-            return Err(Malformed);
+frame! {
+    pub(crate) impl RankReport as RankReport {
+        next_hop,
+        parent,
+        child,
+        flow,
+        number,
+        wants: Wants { first, ranks, is_cut: _, backlog, receives, forwards, feeds },
+    } => RankReport {
+        next_hop,
+        parent,
+        child,
+        flow,
+        number,
+        wants: Wants {
+            first,
+            is_cut: ranks.len() == MOST_RANKS,
+            ranks,
+            backlog,
+            receives,
+            forwards,
+            feeds,
+        },
+    } {
+        /// the node that takes it or passes it on
+        next_hop: NodeId = field("next_hop", "Next hop"),
+        /// the node that is told
+        parent: NodeId = field("parent", "Parent"),
+        /// the node that tells
+        child: NodeId = field("child", "Child"),
+        /// the transfer
+        flow: FlowId = field("flow", "Flow"),
+        /// counts the frames of the transfer that the node sent, modulo 2^16
+        number: u16 = field("frame_number", "Frame number"),
+        byte {
+            /// a child of the child has children
+            feeds: bool = bits(0x10, "feeds", "Feeds"),
+            /// the child has children
+            forwards: bool = bits(8, "forwards", "Forwards"),
+            /// the child receives the file itself
+            receives: bool = bits(4, "receives", "Receives"),
         }
-        let mut wants = wants_of(flags, first, backlog, ranks);
-        wants.is_cut = ranks.len() == MOST_RANKS;
-        Ok(Self { next_hop, parent, child, flow, number, wants })
-    }
-}
-
-fn flags_of(wants: &Wants) -> u8 {
-    let flag = |is: bool, flag: u8| if is { flag } else { 0 };
-    flag(wants.receives, RECEIVES) | flag(wants.forwards, FORWARDS) | flag(wants.feeds, FEEDS)
-}
-
-fn wants_of(flags: u8, first: u32, backlog: u8, ranks: &[u8]) -> Wants {
-    Wants {
-        first,
-        ranks: ranks.to_vec(),
-        is_cut: false,
-        backlog,
-        receives: flags & RECEIVES != 0,
-        forwards: flags & FORWARDS != 0,
-        feeds: flags & FEEDS != 0,
+        /// the lowest batch that the node wants from its parent; 2^32 - 1 if it wants none
+        first: u32 = field("first_wanted", "First wanted batch"),
+        /// batches below the first wanted one that the node holds whole and a child of it wants; of
+        /// the child with fewest
+        backlog: u8 = field("backlog", "Backlog"),
+        /// as in a data packet
+        ranks: Vec<u8> = field("ranks", "Ranks held").rest(0, MOST_RANKS),
     }
 }

@@ -2,40 +2,24 @@
 
 use super::TurnId;
 use crate::multicast::packet_set::PacketSet;
-use ncmesh_engine::Malformed;
-use ncmesh_wire::{FlowId, NodeId, Reader, Writer};
+use ncmesh_wire::record::field;
+use ncmesh_wire::{FlowId, NodeId, frame};
 
-/// Report on the batch at hand.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Report {
-    /// Node it is meant for.
-    pub parent: NodeId,
-    pub flow: FlowId,
-    pub turn: TurnId,
-    pub batch: u32,
-    /// The parent's poll that it answers; 0 if there was none.
-    pub poll: u32,
-    /// Packets that the reporting node holds.
-    pub has: PacketSet,
-}
-
-impl Report {
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let mut w = Writer::new(out);
-        w.node(self.parent).flow(self.flow);
-        self.turn.write(&mut w);
-        w.u32(self.batch).u32(self.poll).bytes(&self.has.to_wire());
-    }
-
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        Ok(Self {
-            parent: r.node()?,
-            flow: r.flow()?,
-            turn: TurnId::parse(&mut r)?,
-            batch: r.u32()?,
-            poll: r.u32()?,
-            has: PacketSet::from_wire(r.rest()).ok_or(Malformed)?,
-        })
+frame! {
+    /// Report on the batch at hand.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct Report {
+        /// the node that is told; others ignore it
+        pub parent: NodeId = field("parent", "Parent"),
+        /// the transfer
+        pub flow: FlowId = field("flow", "Flow"),
+        pub turn: TurnId,
+        /// its number, from 0
+        pub batch: u32 = field("batch", "Batch"),
+        /// the newest poll of the parent that was heard; 0 if it is told unasked
+        pub poll: u32 = field("poll", "Poll"),
+        /// a bit for each packet of the batch, most significant first, 1 held; without zero bytes
+        /// at the end
+        pub has: PacketSet = field("held", "Packets held").rest(0, PacketSet::BYTES),
     }
 }

@@ -1,16 +1,21 @@
 //! Name of one turn of a source on a batch.
 
 use ncmesh_engine::toolkit::sequence::Serial;
-use ncmesh_wire::{Reader, Truncated, Writer};
+use ncmesh_wire::record;
+use ncmesh_wire::record::field;
 
-/// One turn of a source on a batch: from the moment it begins to send packets of the batch until
-/// it moves on. A batch may get several turns; each has a number of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TurnId {
-    /// Tells the source's starts apart. A hash of its epoch, so it has no order.
-    pub incarnation: u16,
-    /// Counts the turns within an incarnation, modulo 2^32.
-    pub number: u32,
+record! {
+    /// One turn of a source on a batch: from the moment it begins to send packets of the batch
+    /// until it moves on. A batch may get several turns; each has a number of its own.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct TurnId {
+        /// tells the source's starts apart: the four 16-bit parts of its epoch, xored. It has no
+        /// order
+        pub incarnation: u16 = field("incarnation", "Incarnation").hex(),
+        /// counts the source's turns to batches, and turns begun anew, within an incarnation;
+        /// compared modulo 2^32
+        pub number: u32 = field("turn", "Turn"),
+    }
 }
 
 impl TurnId {
@@ -26,13 +31,5 @@ impl TurnId {
     /// Returns the turn that the same source begins next.
     pub(crate) fn next(self) -> Self {
         Self { number: self.number.wrapping_add(1), ..self }
-    }
-
-    pub(super) fn write(self, w: &mut Writer<'_>) {
-        w.u16(self.incarnation).u32(self.number);
-    }
-
-    pub(super) fn parse(r: &mut Reader<'_>) -> Result<Self, Truncated> {
-        Ok(Self { incarnation: r.u16()?, number: r.u32()? })
     }
 }

@@ -1,22 +1,15 @@
 //! Order of the announcements of one transfer, and of the acknowledgments of one receiver.
 
-use ncmesh_wire::{Reader, Truncated, Writer};
+use ncmesh_wire::record;
+use ncmesh_wire::record::field;
 
-/// Version of a node's message; a later one is greater, also across restarts of the node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Version {
-    /// Epoch in which the node wrote it.
-    pub epoch: u64,
-    /// Counts the messages within the epoch, from 1.
-    pub number: u32,
-}
-
-impl Version {
-    pub(super) fn write(self, w: &mut Writer<'_>) {
-        w.u64(self.epoch).u32(self.number);
-    }
-
-    pub(super) fn parse(r: &mut Reader<'_>) -> Result<Self, Truncated> {
-        Ok(Self { epoch: r.u64()?, number: r.u32()? })
+record! {
+    /// Version of a node's message; a later one is greater, also across restarts of the node.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) struct Version {
+        /// of the version, see above
+        pub epoch: u64 = field("originator_epoch", "Epoch of the originator"),
+        /// of the version, from 1 within the epoch
+        pub number: u32 = field("number", "Number"),
     }
 }

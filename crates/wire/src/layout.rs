@@ -1,17 +1,11 @@
 //! Descriptions of frame bodies, as data.
 //!
-//! An engine writes and parses its frames in code. Beside that code it describes them: a [`Layout`]
-//! for each kind of frame, a list of [`Part`]s in the order of the bytes. The tables of
-//! `docs/reference/wire-format.md` and the Wireshark dissector are generated from the layouts.
-//! [`read`](read()) interprets a body by its layout; tests hold it against the engines' own
-//! parsers, so that a description cannot drift from the code.
+//! The declaration of a frame ([`record`](mod@crate::record)) gives its [`Layout`], a list of [`Part`]s
+//! in the order of the bytes. The tables of the wire format and the Wireshark dissector are made of
+//! the layouts.
 //!
 //! Later parts refer to earlier fields by name. A name means the value that was read last; the
 //! value of a field of bytes is its length.
-
-mod read;
-
-pub use read::{Content, Value, find, read};
 
 /// Description of one kind of frame.
 #[derive(Clone, Copy, Debug)]
@@ -26,23 +20,8 @@ pub struct Layout {
     /// `{name#2}` for the second one, `{name+}` for all, joined with a plus sign, `{name?}` for how
     /// many there are.
     pub info: &'static str,
-    /// Where the flow of the frame is read from.
-    pub flow: FlowOf,
-    /// Field that names the batch or generation.
-    pub batch: Option<&'static str>,
     /// The fields, in the order of the bytes.
     pub parts: &'static [Part],
-}
-
-/// Fields that name the flow of a frame. [`find`] says how fields are named.
-#[derive(Clone, Copy, Debug)]
-pub enum FlowOf {
-    /// The frame belongs to no flow.
-    None,
-    /// A flow id.
-    Id(&'static str),
-    /// The flow of a tunnel: its source and its destination.
-    Ends(&'static str, &'static str),
 }
 
 /// One step through a body.
@@ -216,171 +195,3 @@ pub enum Check {
     /// circle, and from the second node nowhere.
     Acyclic(&'static str, u32),
 }
-
-// ---- constructors, so that layouts read as tables
-
-/// Returns a field as a part.
-#[must_use]
-pub const fn field(field: Field) -> Part {
-    Part::Field(field)
-}
-
-const fn of(name: &'static str, label: &'static str, doc: &'static str, shape: Shape) -> Field {
-    Field { name, label, doc, shape }
-}
-
-const fn number(
-    name: &'static str,
-    label: &'static str,
-    doc: &'static str,
-    (bytes, mask): (usize, u8),
-) -> Field {
-    let number = Number { bytes, mask, plus: 0, min: 0, max: u64::MAX, hex: false, names: &[] };
-    of(name, label, doc, Shape::Number(number))
-}
-
-/// Returns a number of one byte.
-#[must_use]
-pub const fn u8(name: &'static str, label: &'static str, doc: &'static str) -> Field {
-    number(name, label, doc, (1, 0))
-}
-
-/// Returns a number of two bytes.
-#[must_use]
-pub const fn u16(name: &'static str, label: &'static str, doc: &'static str) -> Field {
-    number(name, label, doc, (2, 0))
-}
-
-/// Returns a node id.
-#[must_use]
-pub const fn node(name: &'static str, label: &'static str, doc: &'static str) -> Field {
-    number(name, label, doc, (2, 0))
-}
-
-/// Returns a number of four bytes.
-#[must_use]
-pub const fn u32(name: &'static str, label: &'static str, doc: &'static str) -> Field {
-    number(name, label, doc, (4, 0))
-}
-
-/// Returns a number of eight bytes.
-#[must_use]
-pub const fn u64(name: &'static str, label: &'static str, doc: &'static str) -> Field {
-    number(name, label, doc, (8, 0))
-}
-
-/// Returns a field of the bits `mask` of a [`Part::Byte`].
-#[must_use]
-pub const fn bits(name: &'static str, mask: u8, label: &'static str, doc: &'static str) -> Field {
-    number(name, label, doc, (1, mask))
-}
-
-/// Returns a number of `bytes` bytes in units of 1/`unit`.
-#[must_use]
-pub const fn scaled(
-    name: &'static str,
-    (bytes, unit): (usize, u32),
-    label: &'static str,
-    doc: &'static str,
-) -> Field {
-    of(name, label, doc, Shape::Scaled { bytes, unit })
-}
-
-/// Returns an IEEE 754 number of four bytes.
-#[must_use]
-pub const fn float(name: &'static str, label: &'static str, doc: &'static str) -> Field {
-    of(name, label, doc, Shape::Float)
-}
-
-/// Returns a flow id.
-#[must_use]
-pub const fn flow(name: &'static str, label: &'static str, doc: &'static str) -> Field {
-    of(name, label, doc, Shape::Flow)
-}
-
-/// Returns bytes.
-#[must_use]
-pub const fn bytes(
-    name: &'static str,
-    length: Length,
-    label: &'static str,
-    doc: &'static str,
-) -> Field {
-    of(name, label, doc, Shape::Bytes(length))
-}
-
-/// Returns text behind its length.
-#[must_use]
-pub const fn text(
-    name: &'static str,
-    charset: Charset,
-    label: &'static str,
-    doc: &'static str,
-) -> Field {
-    of(name, label, doc, Shape::Text(charset))
-}
-
-impl Field {
-    const fn with(self, change: Number) -> Self {
-        Self { shape: Shape::Number(change), ..self }
-    }
-
-    const fn number(self) -> Number {
-        match self.shape {
-            Shape::Number(number) => number,
-            // Only numbers have bounds and names; a test reads every layout.
-            _ => Number { bytes: 0, mask: 0, plus: 0, min: 0, max: 0, hex: false, names: &[] },
-        }
-    }
-
-    /// Bounds a number.
-    #[must_use]
-    pub const fn within(self, min: u64, max: u64) -> Self {
-        self.with(Number { min, max, ..self.number() })
-    }
-
-    /// Bounds a number from below.
-    #[must_use]
-    pub const fn at_least(self, min: u64) -> Self {
-        self.with(Number { min, ..self.number() })
-    }
-
-    /// Shows a number in hexadecimal digits.
-    #[must_use]
-    pub const fn hex(self) -> Self {
-        self.with(Number { hex: true, ..self.number() })
-    }
-
-    /// Adds a constant to what the bits say.
-    #[must_use]
-    pub const fn plus(self, plus: u64) -> Self {
-        self.with(Number { plus, ..self.number() })
-    }
-
-    /// Names all values of a number.
-    #[must_use]
-    pub const fn named(self, names: &'static [(u64, &'static str)]) -> Self {
-        self.with(Number { names, ..self.number() })
-    }
-}
-
-/// Version of what an originator tells: parts that announcements and link states have.
-pub const VERSION: Part = Part::Include(&[
-    field(u64("originator_epoch", "Epoch of the originator", "of the version, see above")),
-    field(u32("number", "Number", "of the version")),
-]);
-
-/// Instance of a tunnel's flow, as [`FlowInstance`](crate::toolkit::flow::FlowInstance) writes it.
-pub const INSTANCE: Part = Part::Include(&[
-    field(node("packet.source", "Source", "of the flow")),
-    field(node("packet.destination", "Destination", "of the flow")),
-    field(
-        u32(
-            "instance",
-            "Incarnation of the flow",
-            "a later start of the source, or of the flow, has a higher one",
-        )
-        .hex(),
-    ),
-    Part::Check(Check::Differ("packet.source", "packet.destination")),
-]);
