@@ -19,6 +19,7 @@ pub mod layout;
 pub mod name;
 pub mod registry;
 pub mod rng;
+pub mod settings;
 pub mod storage;
 pub mod stream;
 pub mod summary;

@@ -7,10 +7,10 @@
 use crate::engine::{AnyEngine, FileEngine, StreamEngine, TunnelEngine};
 use crate::file::FileLimits;
 use crate::layout::Layout;
+use crate::settings::{Declared, Section, from_table};
 use crate::summary::Summary;
-use crate::wording::{did_you_mean, section};
+use crate::wording::did_you_mean;
 use ncmesh_wire::{NodeId, ServiceId};
-use serde::Deserialize;
 
 /// Name by which a user leaves the choice of the scheme to the program.
 pub const AUTO: &str = "auto";
@@ -64,6 +64,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// The paper it comes from.
     pub paper: &'static str,
+    /// Returns what is declared of its settings.
+    pub settings: fn() -> Vec<Declared>,
     /// Descriptions of its frames, one for each kind.
     pub layouts: &'static [Layout],
     /// Summarises a frame body for traces: sender, kind and body to summary, `None` if malformed.
@@ -105,12 +107,12 @@ pub struct Settings<'a> {
 }
 
 impl Settings<'_> {
-    /// Parses the section into the engine's own settings.
+    /// Parses and checks the section: the engine's own settings.
     ///
     /// # Errors
     /// One line that names the setting and says what is allowed.
-    pub fn parse<T: for<'de> Deserialize<'de>>(&self) -> Result<T, String> {
-        section(self.section)
+    pub fn parse<T: Section>(&self) -> Result<T, String> {
+        from_table(self.section)
     }
 }
 

@@ -12,6 +12,7 @@ mod layouts;
 mod mc2;
 mod more;
 mod never_still;
+mod settings;
 mod starts;
 mod traces;
 mod transfers;
