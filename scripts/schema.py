@@ -89,7 +89,7 @@ def property_of(row: dict[str, str]) -> Schema:
     says += [f"Default: {plain(default)}"] if default not in ("", "required") else []
     schema: Schema = {"description": ". ".join(part for part in says if part)}
     values = re.findall(r'"([^"]*)"', allowed)
-    bounds = re.fullmatch(r"([\d.,e-]+) to ([\d.,e]+)", allowed)
+    bounds = re.fullmatch(r"([\d.,e-]+) to ([\d.,e]+)( [a-zA-Z]+)?", allowed)
     if allowed == "`true`, `false`" or default in ("`true`", "`false`", "true", "false"):
         schema["type"] = "boolean"
     elif values and re.fullmatch(r'(`"[^"]*"`(, )?)+', allowed):

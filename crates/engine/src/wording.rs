@@ -49,7 +49,7 @@ fn wrong_type(key: Option<&str>, message: &str) -> Option<String> {
         ("u8", None) => "a whole number from 0 to 255",
         ("u16", None) => "a whole number from 0 to 65535",
         ("u32", None) => "a whole number from 0 to 4294967295",
-        ("u64" | "usize", None) => "a whole number from 0 on",
+        ("u64" | "usize", None) => "a whole number from 0 to 9223372036854775807",
         // Other values are judged by their readers, whose messages are for people.
         (_, None) => return None,
         ("a sequence", _) => "a list such as [\"a\", \"b\"]",
@@ -148,7 +148,7 @@ mod tests {
             (
                 Some("seed"),
                 "invalid value: integer `-1`, expected u64",
-                "`seed` must be a whole number from 0 on, not the number `-1`",
+                "`seed` must be a whole number from 0 to 9223372036854775807, not the number `-1`",
             ),
             (
                 Some("rate"),

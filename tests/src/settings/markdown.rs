@@ -1,12 +1,11 @@
 //! Tables of settings.
 //!
-//! Each table is between two marks, `<!-- settings: SECTION -->` and `<!-- end of settings -->`.
+//! Each table is between two marks, `<!-- settings: NAME -->` and `<!-- end of settings -->`.
 
-use super::all;
+use super::tables;
 use ncmesh_engine::settings::{Declared, Fallback, Kind, Toml};
 
 const END: &str = "<!-- end of settings -->";
-const HEAD: &str = "| setting | default | allowed | meaning |\n| --- | --- | --- | --- |\n";
 /// Digits from which on a number is written in groups of three.
 const GROUPED: usize = 5;
 
@@ -14,12 +13,13 @@ const GROUPED: usize = 5;
 #[must_use]
 pub fn document(written: &str) -> String {
     let mut out = written.to_owned();
-    for section in all() {
-        let mark = format!("<!-- settings: {} -->\n", section.name);
+    for table in tables() {
+        let mark = format!("<!-- settings: {} -->\n", table.name);
         let Some((before, behind)) = out.split_once(&mark) else { continue };
         let rest = behind.split_once(END).map_or(behind, |(_, rest)| rest);
-        let rows: String = section.settings.iter().map(row).collect();
-        out = format!("{before}{mark}\n{HEAD}{rows}\n{END}{rest}");
+        let head = format!("| {} | default | allowed | meaning |\n", table.head);
+        let rows: String = table.settings.iter().map(row).collect();
+        out = format!("{before}{mark}\n{head}| --- | --- | --- | --- |\n{rows}\n{END}{rest}");
     }
     out
 }

@@ -315,7 +315,9 @@ impl<T: Value> Setting<T> {
             return Ok(());
         }
         let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
-        Err(self.refused(value::shown_number(given), range.in_words(None, None) + &unit))
+        let narrowed = || range.in_words(None, None) + &unit;
+        let allowed = self.allowed.clone().unwrap_or_else(narrowed);
+        Err(self.refused(value::shown_number(given), allowed))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::wording::{did_you_mean, in_words};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use toml::Value as Toml;
+use toml::{Spanned, Value as Toml};
 
 /// Type of a value in TOML, named as JSON Schema does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,17 @@ pub trait Value: Sized {
         setting: &Setting<Self>,
         deserializer: D,
     ) -> Result<Self, D::Error> {
+        read(setting, deserializer)
+    }
+
+    /// Reads the value of a setting that may be left out from a file.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn read_some<'de, D: Deserializer<'de>>(
+        setting: &Setting<Option<Self>>,
+        deserializer: D,
+    ) -> Result<Option<Self>, D::Error> {
         read(setting, deserializer)
     }
 }
@@ -285,6 +296,55 @@ impl<T: Value> Value for Option<T> {
 
     fn number(&self) -> Option<f64> {
         self.as_ref()?.number()
+    }
+
+    fn read<'de, D: Deserializer<'de>>(
+        setting: &Setting<Self>,
+        deserializer: D,
+    ) -> Result<Self, D::Error> {
+        T::read_some(setting, deserializer)
+    }
+}
+
+/// Keeps the place of a value in its file.
+impl<T: Value> Value for Spanned<T> {
+    const KINDS: &'static [Kind] = T::KINDS;
+    const CHOICES: &'static [&'static str] = T::CHOICES;
+
+    fn range() -> Option<Range> {
+        T::range()
+    }
+
+    fn from_toml(value: Toml) -> Result<Self, Mismatch> {
+        T::from_toml(value).map(|value| Self::new(0..0, value))
+    }
+
+    fn to_toml(&self) -> Option<Toml> {
+        self.get_ref().to_toml()
+    }
+
+    fn number(&self) -> Option<f64> {
+        self.get_ref().number()
+    }
+
+    fn read<'de, D: Deserializer<'de>>(
+        setting: &Setting<Self>,
+        deserializer: D,
+    ) -> Result<Self, D::Error> {
+        let value = Spanned::<Toml>::deserialize(deserializer)?;
+        let span = value.span();
+        let read = setting.from_toml(value.into_inner()).map_err(D::Error::custom)?;
+        Ok(Self::new(span, read.into_inner()))
+    }
+
+    fn read_some<'de, D: Deserializer<'de>>(
+        setting: &Setting<Option<Self>>,
+        deserializer: D,
+    ) -> Result<Option<Self>, D::Error> {
+        let value = Spanned::<Toml>::deserialize(deserializer)?;
+        let span = value.span();
+        let read = setting.from_toml(value.into_inner()).map_err(D::Error::custom)?;
+        Ok(read.map(|read| Self::new(span, read.into_inner())))
     }
 }
 

@@ -265,7 +265,7 @@ fn each_commented_setting_of_a_shipped_file_is_accepted() {
             let before = file.lines().take(*at).enumerate();
             let header = before
                 .map(|(other, line)| (other, line.trim_start_matches("# ")))
-                .filter(|(_, line)| section_name(line).is_some())
+                .filter(|(_, other)| section_name(line).is_none() && section_name(other).is_some())
                 .last();
             let is_wanted = |other: usize| {
                 other == *at || of_header.contains(&other) || header.is_some_and(|(h, _)| h == other)
@@ -405,7 +405,7 @@ fn errors_in_the_tunnel_are_placed_and_say_what_is_allowed() {
 #[test]
 fn a_tunnel_needs_addresses_that_hosts_can_have() {
     for (address, word) in [
-        ("[]", "address is empty"),
+        ("[]", "address: the list is empty"),
         ("[\"10.44.0.3\"]", "with the length of its prefix"),
         ("[\"224.0.0.1/4\"]", "a host's address"),
         ("[\"127.0.0.1/8\"]", "a host's address"),

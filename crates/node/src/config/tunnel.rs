@@ -181,7 +181,7 @@ fn addresses(value: Toml) -> Result<Vec<IpNet>, Mismatch> {
     };
     let all: Vec<IpNet> = texts.iter().map(address).collect::<Result<_, _>>()?;
     if all.is_empty() {
-        let problem = "is empty: give this node one, for instance \"10.44.0.3/24\"";
+        let problem = "the list is empty: give this node one, for instance \"10.44.0.3/24\"";
         return Err(Mismatch::Problem(problem.into()));
     }
     Ok(all)
