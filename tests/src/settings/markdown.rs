@@ -60,7 +60,8 @@ fn grouped(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
-        let digits = rest[start..].find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len() - start);
+        let digits =
+            rest[start..].find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len() - start);
         let (number, behind) = rest[start..].split_at(digits);
         out += &rest[..start];
         let is_fraction = rest[..start].ends_with('.');

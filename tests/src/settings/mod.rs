@@ -14,11 +14,8 @@ pub use markdown::document;
 pub use schema::node;
 
 /// Pages with tables of settings, relative to the root of the repository.
-pub const PAGES: [&str; 3] = [
-    "docs/reference/configuration.md",
-    "docs/reference/engines.md",
-    "docs/reference/scenarios.md",
-];
+pub const PAGES: [&str; 3] =
+    ["docs/reference/configuration.md", "docs/reference/engines.md", "docs/reference/scenarios.md"];
 /// The JSON Schema of `node.toml`, relative to the root of the repository.
 pub const NODE_SCHEMA: &str = "docs/reference/node.schema.json";
 

@@ -264,8 +264,13 @@ impl<T: Value> Setting<T> {
             return names.join(", ");
         }
         let Some(range) = range else { return String::new() };
-        let range = range.in_words(self.at_least, self.at_most);
-        if self.unit.is_empty() { range } else { format!("{range} {}", self.unit) }
+        let words = range.in_words(self.at_least, self.at_most);
+        // The other setting has its unit in its own row.
+        if self.unit.is_empty() || self.at_most.is_some() {
+            words
+        } else {
+            format!("{words} {}", self.unit)
+        }
     }
 
     fn refused(&self, value: String, allowed: String) -> Refused {
@@ -285,14 +290,22 @@ impl<T: Value> Setting<T> {
             return Err(self.refused(shown, self.in_words(&self.range)));
         }
         let found = value::found(&value);
-        (self.read)(value).map_err(|mismatch| match mismatch {
+        let read = (self.read)(value).map_err(|mismatch| match mismatch {
             Mismatch::Type(wanted) => Refused::WrongType { key: self.key, wanted, found },
-            Mismatch::Value(allowed) => self.refused(shown, allowed),
+            Mismatch::Value(allowed) => self.refused(shown.clone(), allowed),
             Mismatch::Choice(question) => {
-                self.refused(shown, format!("{}{question}", self.in_words(&None)))
+                self.refused(shown.clone(), format!("{}{question}", self.in_words(&None)))
             }
             Mismatch::Problem(problem) => Refused::Unusable { key: self.key, problem },
-        })
+        })?;
+
+        // Text may stand for a number, such as "2M".
+        match (read.number(), &self.range) {
+            (Some(number), Some(range)) if !range.contains(number) => {
+                Err(self.refused(shown, self.in_words(&self.range)))
+            }
+            _ => Ok(read),
+        }
     }
 
     /// Returns the value if it is left out; `None` if it must not be.

@@ -82,11 +82,8 @@ impl Range {
     /// Returns whether a number is allowed. NaN never is.
     #[must_use]
     pub fn contains(&self, number: f64) -> bool {
-        let is_enough = if self.is_above {
-            number > self.least.value
-        } else {
-            number >= self.least.value
-        };
+        let is_enough =
+            if self.is_above { number > self.least.value } else { number >= self.least.value };
         is_enough && number <= self.most.value
     }
 

@@ -136,7 +136,10 @@ fn settings_are_checked() {
     };
     assert_eq!(config("credit = 2.5"), Ok(2.5));
     assert_eq!(config("credit = 9.0"), Err("credit = 9: allowed is 0.1 to 8 packets".into()));
-    assert_eq!(config("batch_size = 0").unwrap_err(), "batch_size = 0: allowed is 1 to 255 packets");
+    assert_eq!(
+        config("batch_size = 0").unwrap_err(),
+        "batch_size = 0: allowed is 1 to 255 packets"
+    );
 }
 
 /// A node of the mesh: its stack and its files.
@@ -233,7 +236,8 @@ fn a_file_arrives_over_two_lossy_hops() {
     let flow = FlowId { source: NodeId(1), serial: 7 };
     let Node { stack, storage } = &mut nodes[0];
     storage.provide(flow, contents.clone());
-    let geometry = stack.at(start, storage).geometry_for("even", 100_000).unwrap();
+    let even = stack.scheme("even").unwrap();
+    let geometry = stack.at(start, storage).geometry_for(even, 100_000).unwrap();
     let digest = merkle::digest(contents.as_slice(), &geometry).unwrap();
     let root = merkle::MerkleTree::new(digest.leaves.clone(), geometry.depth()).root();
     let manifest = Manifest { flow, name: "file".into(), geometry, root, hash: digest.whole };
@@ -244,7 +248,7 @@ fn a_file_arrives_over_two_lossy_hops() {
         done: Default::default(),
         open: false,
     };
-    stack.at(start, storage).send_file("even", outgoing).unwrap();
+    stack.at(start, storage).send_file(even, outgoing).unwrap();
 
     let (_, ended) = run(&mut nodes, Duration::from_secs(60));
     assert!(ended, "the source learned that n3 has the file");

@@ -30,9 +30,9 @@ impl Value for Place {
                     [x, y, z] => [x, y, z],
                     _ => return Err(allowed("[x, y] or [x, y, z] in metres".into())),
                 };
-                Position::plan(axes).map(Self).ok_or_else(|| {
-                    allowed(format!("metres from -{FARTHEST_M} to {FARTHEST_M}"))
-                })
+                Position::plan(axes)
+                    .map(Self)
+                    .ok_or_else(|| allowed(format!("metres from -{FARTHEST_M} to {FARTHEST_M}")))
             }
             Toml::Table(_) => {
                 let Degrees { latitude, longitude } = from_serde(value)?;

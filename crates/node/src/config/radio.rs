@@ -67,7 +67,8 @@ impl RadioConfig {
     /// Returns what is declared of the settings of a radio that an operator may choose.
     #[must_use]
     pub fn settings() -> Vec<Declared> {
-        let kind = Setting::<UserKind>::new("kind", "Kind of radio: UDP broadcast on an interface.");
+        let kind =
+            Setting::<UserKind>::new("kind", "Kind of radio: UDP broadcast on an interface.");
         let mut all = vec![kind.declared()];
         all.extend(UdpConfig::settings());
         all
@@ -87,7 +88,9 @@ impl Value for Token {
 
     fn from_toml(value: Toml) -> Result<Self, Mismatch> {
         let token = String::from_toml(value)?.parse();
-        token.map_err(|error: <Token as std::str::FromStr>::Err| Mismatch::Problem(error.to_string()))
+        token.map_err(|error: <Token as std::str::FromStr>::Err| {
+            Mismatch::Problem(error.to_string())
+        })
     }
 
     fn to_toml(&self) -> Option<Toml> {

@@ -153,7 +153,10 @@ fn errors_in_the_radio_are_placed_and_say_what_is_allowed() {
         ("port = \"x\"", "`port` must be a whole number such as 3, not the text \"x\""),
         ("mtu = -5", "mtu = -5: allowed is 256 to 65507"),
         ("mtu = 70000", "allowed is 256 to 65507"),
-        ("rate = 8e6", "rate = 8000000: allowed is \"1k\" to \"100G\" (bits per second, in quotes)"),
+        (
+            "rate = 8e6",
+            "rate = 8000000: allowed is \"1k\" to \"100G\" (bits per second, in quotes)",
+        ),
         ("rate = \"fast\"", "allowed is \"1k\" to \"100G\""),
         ("broadcast = \"all\"", "broadcast = \"all\": allowed is an IPv4 address"),
         ("prot = 7117", "did you mean `port`?"),
@@ -268,7 +271,9 @@ fn each_commented_setting_of_a_shipped_file_is_accepted() {
                 .filter(|(_, other)| section_name(line).is_none() && section_name(other).is_some())
                 .last();
             let is_wanted = |other: usize| {
-                other == *at || of_header.contains(&other) || header.is_some_and(|(h, _)| h == other)
+                other == *at
+                    || of_header.contains(&other)
+                    || header.is_some_and(|(h, _)| h == other)
             };
             if let Err(problem) = load(&uncommented(file, is_wanted)) {
                 panic!("{line}: {problem}");

@@ -59,7 +59,7 @@ ncmesh_engine::settings! {
     /// A table `[[node]]`.
     pub(super) struct Node {
         /// Name of the node.
-        pub(super) name: Spanned<String>;
+        pub(super) name: Spanned<String>, allowed "1 to 63 of letters, digits, `.`, `_`, `-`";
         /// Metres east of any origin. Both `x` and `y`, or none.
         pub(super) x: Option<f64> = None, within -FARTHEST_M..=FARTHEST_M, unit "m";
         /// Metres north of the origin.

@@ -173,10 +173,7 @@ impl SimulationConfig {
 }
 
 /// Returns the settings of a protocol section; their defaults if the section is absent.
-fn section<T: Default + Section>(
-    scenario: &Scenario,
-    name: &str,
-) -> Result<T, ConfigError> {
+fn section<T: Default + Section>(scenario: &Scenario, name: &str) -> Result<T, ConfigError> {
     let Some(table) = scenario.protocol.get(name) else { return Ok(T::default()) };
     from_table(table).map_err(|problem| ConfigError { section: name.to_owned(), problem })
 }

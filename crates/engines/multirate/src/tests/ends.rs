@@ -1,8 +1,8 @@
 //! The ends of a stream: a source that bursts, receivers that push back.
 
 use super::node::{FLOW, Node, announcement, config, utility};
-use crate::{Multirate, MultirateConfig};
 use crate::frame::{ANNOUNCEMENT, Announcement};
+use crate::{Multirate, MultirateConfig};
 use ncmesh_engine::settings::Section;
 use ncmesh_engine::stream::{StreamError, StreamPacketError, StreamProblem, UtilityConfig};
 use ncmesh_engine::testing::symmetric;
