@@ -61,7 +61,7 @@ macro_rules! settings {
         }
 
         const _: () = {
-            use $crate::settings::{Declared, Refused, Section, Setting, Value};
+            use $crate::settings::{Declared, KeyOf, Refused, Section, Setting, Value};
             use $crate::settings::serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
             /// The declarations, under the names of the settings.
@@ -109,10 +109,10 @@ macro_rules! settings {
                 fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
                     let all = declarations();
                     $(let mut $key = None;)*
-                    while let Some(key) = map.next_key::<String>()? {
-                        match key.as_str() {
+                    while let Some(key) = map.next_key_seed(KeyOf($name::KEYS))? {
+                        match key {
                             $(stringify!($key) => $key = Some(map.next_value_seed(&all.$key)?),)*
-                            _ => return Err(A::Error::unknown_field(&key, $name::KEYS)),
+                            other => return Err(A::Error::unknown_field(other, $name::KEYS)),
                         }
                     }
                     let section = $name {

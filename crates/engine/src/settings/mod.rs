@@ -43,7 +43,7 @@ pub use value::{Kind, Mismatch, Value, choice, from_serde, read_choice};
 use crate::wording::in_words;
 #[doc(hidden)]
 pub use serde;
-use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error};
+use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, Error};
 /// A value of TOML.
 pub use toml::Value as Toml;
 
@@ -342,6 +342,20 @@ impl<'de, T: Value> DeserializeSeed<'de> for &Setting<T> {
     }
 }
 
+/// Reads the name of one of these settings. An unknown one is an error at its own place.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyOf(pub &'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for KeyOf {
+    type Value = &'static str;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static str, D::Error> {
+        let key = String::deserialize(deserializer)?;
+        let known = self.0.iter().find(|known| **known == key);
+        known.copied().ok_or_else(|| D::Error::unknown_field(&key, self.0))
+    }
+}
+
 /// Reads a value of a file and checks it: what [`Value::read`] does unless a type has its own way.
 ///
 /// # Errors
@@ -350,7 +364,7 @@ pub fn read<'de, T: Value, D: Deserializer<'de>>(
     setting: &Setting<T>,
     deserializer: D,
 ) -> Result<T, D::Error> {
-    let value = serde::Deserialize::deserialize(deserializer)?;
+    let value = Toml::deserialize(deserializer)?;
     setting.from_toml(value).map_err(Error::custom)
 }
 

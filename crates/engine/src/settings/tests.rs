@@ -83,6 +83,8 @@ fn values_that_are_not_allowed_are_refused_with_key_value_range_and_unit() {
         ("order = 1", "`order` must be text in quotes such as \"a\", not the number `1`"),
         ("coding = 1", "`coding` must be true or false, not the number `1`"),
         ("pair = [1]", "pair = [1]: allowed is two numbers"),
+        ("pair = \"a\\nb\"", "pair = \"a\\nb\": allowed is two numbers"),
+        ("pair = [\"a\\nb\"]", "pair = [\"\"\" a b\"\"\"]: allowed is two numbers"),
     ] {
         assert_eq!(refused(text), problem);
     }
@@ -94,6 +96,9 @@ fn errors_have_the_place_of_the_value() {
     let text = "coding = true\nqueue = 300\n";
     let error = toml::from_str::<Example>(text).unwrap_err();
     assert_eq!(error.span().map(|span| &text[span]), Some("300"));
+    let text = "coding = true\nquue = 3\n";
+    let error = toml::from_str::<Example>(text).unwrap_err();
+    assert_eq!(error.span().map(|span| &text[span]), Some("quue"));
 }
 
 #[test]

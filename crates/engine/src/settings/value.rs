@@ -96,15 +96,16 @@ pub(super) fn number(value: &Toml) -> Option<f64> {
     }
 }
 
-/// Returns a value as errors show it: a long one in part.
+/// Returns a value as errors show it: on one line, a long one in part.
 pub(super) fn shown(value: &Toml) -> String {
-    match value {
+    let text = match value {
         Toml::Float(number) => shown_number(*number),
-        other => {
-            let text = other.to_string();
-            let end = text.char_indices().nth(LONGEST_SHOWN).map(|(end, _)| end);
-            end.map_or(text.clone(), |end| format!("{}...", &text[..end]))
-        }
+        Toml::String(text) => format!("{text:?}"),
+        other => other.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
+    };
+    match text.char_indices().nth(LONGEST_SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
     }
 }
 

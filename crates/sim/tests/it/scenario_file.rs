@@ -338,7 +338,7 @@ fn invalid_radios_are_refused_with_the_reason() {
         ("fading = \"rayleigh\"", "frequency_hz = 0", "1000000 to 1000000000000 Hz"),
         ("fading = \"rayleigh\"", "fading_coherence_us = 1000001", "0 to 1000000 us"),
         ("rts_threshold_bytes = 500", "long_retry_limit = 0", "1 to 255"),
-        ("model = \"two_ray\"", "model = \"three_ray\"", "did you mean `two_ray`"),
+        ("model = \"two_ray\"", "model = \"three_ray\"", "allowed is \"free_space\""),
         ("sinr_db = 9", "sinr_db = 900", "-30 to 100 dB"),
         ("model = \"threshold\"\n", "model = \"bit_errors\"\n", "belongs to"),
         ("nodes = 12", "nodes = 0", "`nodes` must be 1 to"),
