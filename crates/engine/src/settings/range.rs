@@ -11,6 +11,7 @@ pub trait Number: Copy + ToString {
 macro_rules! numbers {
     ($($type:ty),*) => {
         $(impl Number for $type {
+            #[allow(clippy::cast_lossless, reason = "not lossless for every type here")]
             fn value(self) -> f64 {
                 self as f64
             }

@@ -38,9 +38,11 @@ crate::settings! {
 }
 
 fn pair(value: Toml) -> Result<Vec<u8>, Mismatch> {
-    match value.as_array().map(Vec::as_slice) {
-        Some([Toml::Integer(a), Toml::Integer(b)]) => Ok(vec![*a as u8, *b as u8]),
-        _ => Err(Mismatch::Value("two numbers".into())),
+    let allowed = || Mismatch::Value("two numbers".into());
+    let Toml::Array(list) = value else { return Err(allowed()) };
+    match list.as_slice() {
+        [Toml::Integer(a), Toml::Integer(b)] => Ok(vec![*a as u8, *b as u8]),
+        _ => Err(allowed()),
     }
 }
 

@@ -191,6 +191,7 @@ macro_rules! whole_numbers {
                 i64::try_from(*self).ok().map(Toml::Integer)
             }
 
+            #[allow(clippy::cast_lossless, reason = "not lossless for every type here")]
             fn number(&self) -> Option<f64> {
                 Some(*self as f64)
             }

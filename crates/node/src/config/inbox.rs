@@ -98,19 +98,21 @@ impl Sender {
 
 /// Reads names and ids of nodes.
 fn senders(value: Toml) -> Result<Option<Vec<Sender>>, Mismatch> {
-    let senders: Option<Vec<Sender>> = value.as_array().and_then(|list| {
-        let sender = |one: &Toml| match one {
-            Toml::String(name) => Some(Sender::Name(name.clone())),
-            Toml::Integer(id) => {
-                let id = u16::try_from(*id).ok().filter(|id| (1..u16::MAX).contains(id));
-                id.map(Sender::Id)
-            }
-            _ => None,
-        };
-        list.iter().map(sender).collect()
-    });
-    let allowed = "a list of nodes' names and ids 1 to 65534, such as [\"barn\", 5]";
-    senders.map(Some).ok_or_else(|| Mismatch::Value(allowed.into()))
+    let allowed = || {
+        let allowed = "a list of nodes' names and ids 1 to 65534, such as [\"barn\", 5]";
+        Mismatch::Value(allowed.into())
+    };
+    let sender = |one: Toml| match one {
+        Toml::String(name) => Some(Sender::Name(name)),
+        Toml::Integer(id) => {
+            let id = u16::try_from(id).ok().filter(|id| (1..u16::MAX).contains(id));
+            id.map(Sender::Id)
+        }
+        _ => None,
+    };
+    let Toml::Array(list) = value else { return Err(allowed()) };
+    let senders: Option<Vec<Sender>> = list.into_iter().map(sender).collect();
+    senders.map(Some).ok_or_else(allowed)
 }
 
 /// Reads a program and its arguments.
