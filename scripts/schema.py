@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Makes JSON Schemas of `node.toml` and of scenarios from the tables of the reference.
+"""Makes the JSON Schema of scenarios from the tables of the reference.
 
 The tables name every setting with its default, what is allowed and what it means. A row becomes a
 property with that as its description, and with a type where the columns leave no doubt. Tests of
-the crates hold the settings of the schemas against those that the programs know. Python 3.11,
-standard library only.
+the crates hold the settings of the schema against those that the program knows. The settings of
+protocols come from `node.schema.json`, which `cargo run -p ncmesh-tests --example settings` makes
+from their declarations: run that first. Python 3.11, standard library only.
 
-  scripts/schema.py            # writes docs/reference/*.schema.json
-  scripts/schema.py --check    # exit code 1 if they are not what this would write
+  scripts/schema.py            # writes docs/reference/scenario.schema.json
+  scripts/schema.py --check    # exit code 1 if it is not what this would write
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ TABLES = {
 # Settings of `[medium]` whose values are tables with a heading of their own.
 NESTED = ["medium.propagation", "medium.reception"]
 ARRAYS = ["node", "link", "flow", "stream"]
+# Sections of `node.toml` that a scenario cannot have.
+DAEMON = ["node", "radio", "inbox", "api", "web", "tunnel", "stream"]
 
 
 def cells(line: str) -> list[str]:
@@ -86,7 +89,7 @@ def property_of(row: dict[str, str]) -> Schema:
     says += [f"Default: {plain(default)}"] if default not in ("", "required") else []
     schema: Schema = {"description": ". ".join(part for part in says if part)}
     values = re.findall(r'"([^"]*)"', allowed)
-    bounds = re.fullmatch(r"([\d.,e-]+) to ([\d.,e]+)", allowed)
+    bounds = re.fullmatch(r"([\d.,e-]+) to ([\d.,e]+)( [a-zA-Z]+)?", allowed)
     if allowed == "`true`, `false`" or default in ("`true`", "`false`", "true", "false"):
         schema["type"] = "boolean"
     elif values and re.fullmatch(r'(`"[^"]*"`(, )?)+', allowed):
@@ -117,49 +120,12 @@ def sections(rows: list[tuple[str, dict[str, str]]], names: dict[str, list[str]]
     return {name: section(*parts) for name, parts in found.items()}
 
 
-def engines() -> Schema:
-    """Return the schemas of the engines' sections, by name."""
-    text = (DIRECTORY / "engines.md").read_text()
-    table = rows(text)
-    headings = {heading for heading, _ in table}
-    found = sections(table, {heading: heading.split(" and ") for heading in headings})
-    # Settings that are described with those of another engine.
-    for chapter in re.split(r"^## ", text, flags=re.MULTILINE):
-        same = re.search(r"((?:`\w+`(?:, | and )?)+) are as\s+in `(\w+)`", chapter)
-        if same:
-            own = found[chapter.split("\n", 1)[0]]["properties"]
-            other = found[same[2]]["properties"]
-            own |= {key: other[key] for key in re.findall(r"`(\w+)`", same[1]) if key not in own}
-    return found
-
-
-def node() -> Schema:
-    """Return the schema of `node.toml`."""
-    table = rows((DIRECTORY / "configuration.md").read_text())
-    names = {h: [h.strip("[]")] for h, _ in table if h.startswith("[")}
-    parts = sections(table, names) | engines()
-    # The channel emulator's radio is written by the lab alone.
-    parts["radio"]["properties"]["kind"]["enum"] = ["udp"]
-    parts["node"]["properties"]["position"]["type"] = ["array", "object"]
-    parts["tunnel"]["properties"]["routes"]["type"] = "object"
-    return {
-        "$schema": DRAFT,
-        "$id": "urn:ncmesh:node",
-        "title": "Configuration of an ncmesh node",
-        **section(parts, ["node", "radio"]),
-    }
-
-
 def scenario() -> Schema:
     """Return the schema of a scenario."""
     table = rows((DIRECTORY / "scenarios.md").read_text())
     names = {h: [TABLES.get(h, h)] for h, _ in table}
     parts = sections(table, names)
     top = parts.pop("")["properties"]
-    settings = sections(
-        rows((DIRECTORY / "configuration.md").read_text()),
-        {"[link]": ["link"], "[route]": ["route"]},
-    )
     for nested in NESTED:
         outer, inner = nested.split(".")
         parts[outer]["properties"][inner] = parts.pop(nested)
@@ -167,7 +133,9 @@ def scenario() -> Schema:
     parts["traffic"]["required"] = ["from", "to"]
     parts["link"]["required"] = ["from", "to"]
     parts |= {name: {"type": "array", "items": parts[name]} for name in ARRAYS}
-    parts["protocol"] = section(settings | engines(), [])
+    # Settings of protocols are declared in code, from which the schema of `node.toml` is made.
+    node = json.loads((DIRECTORY / "node.schema.json").read_text())["properties"]
+    parts["protocol"] = section({n: s for n, s in node.items() if n not in DAEMON}, [])
     return {
         "$schema": DRAFT,
         "$id": "urn:ncmesh:scenario",
@@ -177,18 +145,15 @@ def scenario() -> Schema:
 
 
 def main() -> int:
-    """Write the schemas, or compare them."""
-    stale = []
-    for name, schema in [("node", node()), ("scenario", scenario())]:
-        path = DIRECTORY / f"{name}.schema.json"
-        text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-        if "--check" not in sys.argv:
-            path.write_text(text)
-        elif not path.exists() or path.read_text() != text:
-            stale.append(str(path))
-    if stale:
-        print(f"{', '.join(stale)}: not what the reference says; run scripts/schema.py")
-    return 1 if stale else 0
+    """Write the schema, or compare it."""
+    path = DIRECTORY / "scenario.schema.json"
+    text = json.dumps(scenario(), indent=2, ensure_ascii=False) + "\n"
+    if "--check" not in sys.argv:
+        path.write_text(text)
+    elif not path.exists() or path.read_text() != text:
+        print(f"{path}: not what the reference says; run scripts/schema.py")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -99,7 +99,8 @@ fuzz_target!(|data: &[u8]| {
         settle(&mut stack, &mut storage, at);
         stack.at(at, &mut storage).handle_timeout();
         for tunnel in REGISTRY.of(ServiceKind::Tunnel) {
-            let _ = stack.at(at, &mut storage).send_packet(tunnel.name, NodeId(2), &[7; 40]);
+            let Some(scheme) = stack.scheme(tunnel.name) else { continue };
+            let _ = stack.at(at, &mut storage).send_packet(scheme, NodeId(2), &[7; 40]);
         }
         for _ in 0..4 {
             if stack.at(at, &mut storage).fill(&mut out).is_none() {

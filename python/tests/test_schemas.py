@@ -1,4 +1,4 @@
-"""The JSON Schemas of `node.toml` and of scenarios are what the reference says, and fit."""
+"""The JSON Schemas of `node.toml` and of scenarios fit what is shipped."""
 
 import json
 import re
@@ -22,7 +22,7 @@ def mistakes(name: str, document: dict[str, Any]) -> list[str]:
     return [error.message for error in jsonschema.Draft7Validator(schema).iter_errors(document)]
 
 
-def test_they_are_what_the_script_writes() -> None:
+def test_the_schema_of_scenarios_is_what_the_script_writes() -> None:
     script = [sys.executable, ROOT / "scripts/schema.py", "--check"]
     done = subprocess.run(script, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

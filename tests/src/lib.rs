@@ -1,6 +1,7 @@
 //! Small, quick meshes for tests, each described in one line.
 
 pub mod frames;
+pub mod settings;
 
 use ncmesh_engine::registry::Entry;
 use ncmesh_engine::time::Duration;

@@ -6,11 +6,12 @@ use crate::lab_args::{self, DemoArgs, LabArgs, ReplayArgs, SimulateArgs};
 use crate::remote_args::{NoArgs, Remote, Remotely, WatchArgs};
 use crate::seconds::seconds;
 use crate::stream_args::StreamCommand;
-use clap::builder::BoolishValueParser;
+use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
 #[cfg(feature = "manual")]
 use clap_complete::Shell;
 use ncmesh_engine::registry::AUTO;
+use ncmesh_engine::settings::Value;
 use ncmesh_engine::tunnel::RelayMode;
 use ncmesh_node::config::Rate;
 use serde::Deserialize;
@@ -312,8 +313,8 @@ pub(crate) struct CancelArgs {
 pub(crate) struct TunnelArgs {
     /// A tunnel scheme: braid, forward, xor, mc2, core_nc or cope; or auto, which is braid
     pub(crate) scheme: Option<String>,
-    /// Relay mode of this node for core_nc: core, recoding or non_recoding
-    #[arg(long, value_parser = relay)]
+    /// Relay mode of this node for core_nc
+    #[arg(long, value_parser = PossibleValuesParser::new(RelayMode::CHOICES).try_map(relay))]
     pub(crate) relay: Option<RelayMode>,
     /// Whether this node, as a relay of core_nc or cope, combines flows that cross: on or off
     #[arg(
@@ -346,9 +347,9 @@ pub(crate) struct ManArgs {
     pub(crate) dir: PathBuf,
 }
 
-/// Parses a relay mode by the names that configuration files use.
-fn relay(text: &str) -> Result<RelayMode, String> {
-    RelayMode::deserialize(text.into_deserializer()).map_err(|e: Error| e.to_string())
+/// Parses a relay mode, whose name was found among those of configuration files.
+fn relay(name: String) -> Result<RelayMode, String> {
+    RelayMode::deserialize(name.into_deserializer()).map_err(|e: Error| e.to_string())
 }
 
 #[cfg(test)]
@@ -359,6 +360,15 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_seed_that_no_scenario_can_have_is_refused_with_the_limits() {
+        for seed in ["-1", "18446744073709551615", "1.5"] {
+            let parsed = Cli::try_parse_from(["ncmesh", "simulate", "a.toml", "--seed", seed]);
+            let error = parsed.unwrap_err().to_string();
+            assert!(error.contains("allowed is 0 to 9223372036854775807"), "{error}");
+        }
     }
 
     #[test]

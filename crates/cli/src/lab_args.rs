@@ -115,6 +115,13 @@ pub(crate) struct LabArgs {
     pub(crate) max_lag: Duration,
 }
 
+/// Parses a seed. Whole numbers of TOML, and so of scenarios, end where those of 64 bits with a sign
+/// do.
+fn seed(text: &str) -> Result<u64, String> {
+    let seed = text.parse::<i64>().ok().and_then(|seed| u64::try_from(seed).ok());
+    seed.ok_or_else(|| format!("allowed is 0 to {}", i64::MAX))
+}
+
 impl LabArgs {
     /// Returns whether the mesh stays up after its traffic.
     pub(crate) fn holds(&self) -> bool {
@@ -126,8 +133,8 @@ impl LabArgs {
 pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub(crate) run: RunArgs,
-    /// Seed of all random draws [default: the scenario's]
-    #[arg(long)]
+    /// Seed of all random draws, 0 to 9223372036854775807 [default: the scenario's]
+    #[arg(long, value_parser = seed, allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
     /// Run these schemes too, separated by commas, or `all` others of the service, and compare
     /// --scheme with them: by the times and transmissions of a file, or by the throughput of flows

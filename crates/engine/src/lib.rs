@@ -18,6 +18,7 @@ pub mod file;
 pub mod name;
 pub mod registry;
 pub mod rng;
+pub mod settings;
 pub mod storage;
 pub mod stream;
 pub mod summary;

@@ -6,11 +6,11 @@
 
 use crate::engine::{AnyEngine, FileEngine, StreamEngine, TunnelEngine};
 use crate::file::FileLimits;
+use crate::settings::{Declared, Section, from_table};
 use crate::summary::Summary;
-use crate::wording::{did_you_mean, section};
+use crate::wording::did_you_mean;
 use ncmesh_wire::layout::Layout;
 use ncmesh_wire::{NodeId, ServiceId};
-use serde::Deserialize;
 
 /// Name by which a user leaves the choice of the scheme to the program.
 pub const AUTO: &str = "auto";
@@ -64,6 +64,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// The paper it comes from.
     pub paper: &'static str,
+    /// Returns what is declared of its settings.
+    pub settings: fn() -> Vec<Declared>,
     /// Descriptions of its frames, one for each kind.
     pub layouts: &'static [Layout],
     /// Summarises a frame body for traces: sender, kind and body to summary, `None` if malformed.
@@ -105,18 +107,33 @@ pub struct Settings<'a> {
 }
 
 impl Settings<'_> {
-    /// Parses the section into the engine's own settings.
+    /// Parses and checks the section: the engine's own settings.
     ///
     /// # Errors
     /// One line that names the setting and says what is allowed.
-    pub fn parse<T: for<'de> Deserialize<'de>>(&self) -> Result<T, String> {
-        section(self.section)
+    pub fn parse<T: Section>(&self) -> Result<T, String> {
+        from_table(self.section)
+    }
+}
+
+/// A scheme, by its position in the registry of a program. A name is looked up once, when what it
+/// carries is set up: packets pass by this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Scheme(usize);
+
+impl Scheme {
+    /// Returns its position in the registry.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0
     }
 }
 
 /// Scheme for what a user sends.
 #[derive(Clone, Copy)]
 pub struct Choice {
+    /// Its position in the registry.
+    pub scheme: Scheme,
     /// The scheme.
     pub entry: &'static Entry,
     /// Whether the user left the choice to the program.
@@ -159,8 +176,11 @@ impl Registry {
     /// [`UnknownScheme`] if no scheme of the service has this name.
     pub fn choose(self, service: ServiceKind, name: &str) -> Result<Choice, UnknownScheme> {
         let automatic = name == AUTO;
-        let found = self.of(service).find(|entry| automatic || entry.name == name);
-        found.map(|entry| Choice { entry, automatic }).ok_or_else(|| {
+        let is_meant =
+            |entry: &Entry| entry.service() == service && (automatic || entry.name == name);
+        let found = self.entries().enumerate().find(|(_, entry)| is_meant(entry));
+        let choice = |(at, entry)| Choice { scheme: Scheme(at), entry, automatic };
+        found.map(choice).ok_or_else(|| {
             let known: Vec<&str> = self.of(service).map(|entry| entry.name).collect();
             let question = did_you_mean(name, known.iter().copied());
             let known = match known.as_slice() {
@@ -177,10 +197,10 @@ impl Registry {
         self.entries().find(|entry| entry.name == name)
     }
 
-    /// Returns the position of the entry of this name.
+    /// Returns the scheme of this name.
     #[must_use]
-    pub fn position(self, name: &str) -> Option<usize> {
-        self.entries().position(|entry| entry.name == name)
+    pub fn scheme(self, name: &str) -> Option<Scheme> {
+        self.entries().position(|entry| entry.name == name).map(Scheme)
     }
 
     /// Returns the entry whose frames carry this service byte.

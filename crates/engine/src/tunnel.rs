@@ -5,7 +5,6 @@
 
 pub use crate::transmission::DATA;
 use ncmesh_wire::{FlowId, NodeId};
-use serde::{Deserialize, Serialize};
 
 /// Returns the flow as traces name it: its source, and its destination as serial number.
 #[must_use]
@@ -138,28 +137,17 @@ pub struct HoldStatus {
     pub hold_s: f64,
 }
 
-/// The three relays that CORE compares (Hansen et al., section 4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RelayMode {
-    /// Forwards packets as they are; leaves requests to the source.
-    NonRecoding,
-    /// Recodes; leaves requests to the source.
-    Recoding,
-    /// Recodes, knows its rank, stops the previous hop and answers requests itself.
-    #[default]
-    Core,
-}
-
-impl RelayMode {
-    /// Returns its name in configuration, commands and results.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NonRecoding => "non_recoding",
-            Self::Recoding => "recoding",
-            Self::Core => "core",
-        }
+crate::choices! {
+    /// The three relays that CORE compares (Hansen et al., section 4).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum RelayMode {
+        /// Recodes, knows its rank, stops the previous hop and answers requests itself.
+        #[default]
+        Core = "core",
+        /// Recodes; leaves requests to the source.
+        Recoding = "recoding",
+        /// Forwards packets as they are; leaves requests to the source.
+        NonRecoding = "non_recoding",
     }
 }
 

@@ -1,8 +1,6 @@
 //! Mistakes in configurations and command lines, in the words of those who made them.
 
-use serde::de::DeserializeOwned;
 use std::borrow::Cow;
-use toml::{Table, Value};
 
 /// Returns a question to append to a message about an unknown name, such as "; did you mean
 /// \`braid\`?"; empty if no known name is near.
@@ -31,7 +29,7 @@ fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&
 /// Asks whether a known name was meant in place of an unknown one. Other messages stay.
 #[must_use]
 pub fn in_words<'a>(key: Option<&str>, message: &'a str) -> Cow<'a, str> {
-    if let Some(words) = wrong_type(key, message) {
+    if let Some(words) = wrong_type(key, message).or_else(|| too_large(key, message)) {
         return words.into();
     }
     match unknown(message) {
@@ -51,7 +49,7 @@ fn wrong_type(key: Option<&str>, message: &str) -> Option<String> {
         ("u8", None) => "a whole number from 0 to 255",
         ("u16", None) => "a whole number from 0 to 65535",
         ("u32", None) => "a whole number from 0 to 4294967295",
-        ("u64" | "usize", None) => "a whole number from 0 on",
+        ("u64" | "usize", None) => "a whole number from 0 to 9223372036854775807",
         // Other values are judged by their readers, whose messages are for people.
         (_, None) => return None,
         ("a sequence", _) => "a list such as [\"a\", \"b\"]",
@@ -76,6 +74,17 @@ fn wrong_type(key: Option<&str>, message: &str) -> Option<String> {
     Some(format!("{key} must be {wanted}, not {value}"))
 }
 
+/// Returns what is wrong with a number that the parser cannot hold.
+fn too_large(key: Option<&str>, message: &str) -> Option<String> {
+    let most = match message {
+        "floating-point number overflowed" => "1.8e308",
+        "integer number overflowed" => "9223372036854775807",
+        _ => return None,
+    };
+    let key = key.map_or_else(|| "a number".to_owned(), |key| format!("`{key}`"));
+    Some(format!("{key} is too large: numbers are at most {most}"))
+}
+
 /// Returns a question about an unknown key or variant, from the list in serde's message.
 fn unknown(message: &str) -> Option<String> {
     let is_one = ["unknown field `", "unknown variant `"];
@@ -83,25 +92,6 @@ fn unknown(message: &str) -> Option<String> {
     let (name, known) = rest.split_once("`, expected ")?;
     // Names stand between backticks: every second part.
     Some(did_you_mean(name, known.split('`').skip(1).step_by(2)))
-}
-
-/// Parses the table of a section.
-///
-/// # Errors
-/// One line that names the key and says what is allowed.
-pub fn section<T: DeserializeOwned>(table: &Table) -> Result<T, String> {
-    let read = |table: Table| -> Result<T, String> {
-        Value::Table(table).try_into().map_err(|e: toml::de::Error| e.message().to_owned())
-    };
-    read(table.clone()).map_err(|message| {
-        // The message does not name the key: it is the one without which the message is gone.
-        let is_wrong = |key: &&String| {
-            let mut others = table.clone();
-            others.remove(*key);
-            read(others).err().as_ref() != Some(&message)
-        };
-        in_words(table.keys().find(is_wrong).map(String::as_str), &message).into_owned()
-    })
 }
 
 /// Returns the key whose value begins at byte `at` of a TOML text, or which has it in its list.
@@ -158,7 +148,7 @@ mod tests {
             (
                 Some("seed"),
                 "invalid value: integer `-1`, expected u64",
-                "`seed` must be a whole number from 0 on, not the number `-1`",
+                "`seed` must be a whole number from 0 to 9223372036854775807, not the number `-1`",
             ),
             (
                 Some("rate"),
@@ -181,32 +171,15 @@ mod tests {
                 "unknown field `speed`, expected `phy`",
                 "unknown field `speed`, expected `phy`",
             ),
+            (
+                Some("position"),
+                "floating-point number overflowed",
+                "`position` is too large: numbers are at most 1.8e308",
+            ),
             (Some("x"), "missing field `name`", "missing field `name`"),
         ] {
             assert_eq!(in_words(key, message), words);
         }
-    }
-
-    #[test]
-    fn the_wrong_key_of_a_section_is_named() {
-        #[derive(Debug, serde::Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Link {
-            #[serde(default)]
-            hello_s: f64,
-            #[serde(default)]
-            window: u32,
-        }
-        let read = |text: &str| {
-            section(&toml::from_str(text).unwrap()).map(|link: Link| (link.hello_s, link.window))
-        };
-        assert_eq!(read("hello_s = 0.5\nwindow = 3"), Ok((0.5, 3)));
-        assert_eq!(
-            read("hello_s = 0.5\nwindow = \"x\""),
-            Err("`window` must be a whole number such as 3, not the text \"x\"".into())
-        );
-        let unknown = read("hello = 0.5\nwindow = 3").unwrap_err();
-        assert!(unknown.starts_with("unknown field `hello`, expected"), "{unknown}");
     }
 
     #[test]

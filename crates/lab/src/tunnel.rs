@@ -41,7 +41,7 @@ impl Tunnel {
         // refuses an MTU below its minimum.
         let flows = &scenario.flows;
         let from = flows.first().and_then(|flow| simulation.host(flow.from).stack());
-        let mtu = from.and_then(|stack| stack.longest_packet(scheme)).unwrap_or(0);
+        let mtu = from.and_then(|stack| stack.longest_packet(stack.scheme(scheme)?)).unwrap_or(0);
         let packets = flows.iter().filter_map(|flow| flow.packet);
         let bytes = packets.max().unwrap_or(0).max(TUNNEL_MTU_MIN);
         if bytes > mtu {

@@ -64,8 +64,9 @@ mod statistics;
 mod types;
 
 pub use config::{
-    Bursts, ChannelConfig, Conflict, LinkKind, LinkPower, LinksConfig, MacConfig, MediumConfig,
-    RadioConfig, ReceptionConfig, ReceptionModel, Sense, SlotOrder,
+    BIT_RATES, Bursts, ChannelConfig, Conflict, LinkKind, LinkPower, LinksConfig,
+    MAC_OVERHEAD_BYTES, MacConfig, MediumConfig, RETRY_LIMIT, RadioConfig, ReceptionConfig,
+    ReceptionModel, Sense, SlotOrder,
 };
 pub use error::MediumError;
 pub use loss_matrix::LossMatrix;

@@ -6,7 +6,6 @@ mod log;
 mod position;
 mod radio;
 mod tunnel;
-mod value;
 mod web;
 
 pub use inbox::{InboxLimits, Sender, SpaceLimits};
@@ -16,14 +15,17 @@ pub use log::{UnknownLevel, level};
 use crate::stream::StreamSection;
 use inbox::InboxSection;
 use locate::{line_of, section_name};
+use log::LogLevel;
+use ncmesh_engine::settings::{Declared, Section};
 use ncmesh_engine::topology::{Position, Profile};
 use ncmesh_engine::wording::{did_you_mean, in_words, key_at};
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_wire::{Key, NodeId};
+use position::Place;
 pub use radio::{AirConfig, RadioConfig, Rate, UdpConfig};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -34,10 +36,6 @@ pub use web::{TokenError, WebConfig, read_token, token_warning};
 
 /// What a file with the key holds, in warnings.
 const NETWORK_KEY: &str = "the network's key";
-
-/// Sections of a configuration, besides those of the engines.
-const SECTIONS: [&str; 9] =
-    ["node", "radio", "inbox", "api", "web", "tunnel", "stream", "link", "route"];
 
 /// Name of the API's socket in the state directory.
 pub const SOCKET: &str = "api.sock";
@@ -156,35 +154,68 @@ struct FileSections {
     engines: toml::Table,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NodeSection {
-    #[serde(deserialize_with = "id")]
-    id: u16,
-    name: Option<String>,
-    #[serde(default, deserialize_with = "position::position")]
-    position: Option<Position>,
-    state_dir: Option<PathBuf>,
-    #[serde(default = "default_log", deserialize_with = "log::log")]
-    log: Level,
-    key: Option<String>,
-    key_file: Option<PathBuf>,
+ncmesh_engine::settings! {
+    /// `[node]` as it is written.
+    struct NodeSection {
+        /// Id of the node, unique in the network.
+        id: u16, within 1..=u16::MAX - 1;
+        /// Where the node is: told to all nodes, shown on maps and in exports. A list is in metres
+        /// east, north and up; two numbers in degrees would not say which is the latitude.
+        position: Option<Place> = None, allowed "`[x, y]` or `[x, y, z]`, each up to 2,000,000 m \
+            from the origin; or `{ latitude, longitude }`, degrees";
+        /// Name that people are shown.
+        name: Option<String> = None, absent "`n` and the id",
+            allowed "1 to 63 letters, digits, `.`, `_` and `-`";
+        /// Key of the network, if `key_file` does not name a file that holds it. One of the two is
+        /// required.
+        key: Option<String> = None, allowed "64 hexadecimal digits, not all equal";
+        /// File that holds the key of the network, from `ncmesh keygen`.
+        key_file: Option<PathBuf> = None, allowed "a file";
+        /// Directory for what must survive a restart, see [files on disk](#files-on-disk).
+        state_dir: Option<PathBuf> = None, allowed "a directory",
+            absent "`/var/lib/ncmesh` for root, else `$XDG_STATE_HOME/ncmesh` or \
+                `~/.local/state/ncmesh`";
+        /// Least severe messages that are logged. If the environment variable `NCMESH_LOG` is set,
+        /// the daemon starts with its value instead: a level, or levels of parts too
+        /// (`warn,ncmesh_stack=debug`). With a typing error it is ignored, and the log says so.
+        log: LogLevel = LogLevel(Level::INFO), allowed log::ALLOWED;
+    }
 }
 
-fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
-    value::ranged(deserializer, "id", 1..=i64::from(u16::MAX) - 1)
+ncmesh_engine::settings! {
+    /// `[api]` as it is written.
+    struct ApiSection {
+        /// Socket of the [HTTP API](api.md).
+        socket: Option<PathBuf> = None, absent "`api.sock` in `state_dir`", allowed "a file";
+        /// Whether members of the daemon's group may use it too.
+        group: bool = false;
+    }
 }
 
-fn default_log() -> Level {
-    Level::INFO
+/// A section of a configuration, and what is declared of its settings.
+#[derive(Clone, Debug)]
+pub struct SectionSettings {
+    /// Its name.
+    pub name: &'static str,
+    /// Its settings, in the order of their declaration.
+    pub settings: Vec<Declared>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ApiSection {
-    socket: Option<PathBuf>,
-    #[serde(default)]
-    group: bool,
+/// Returns the sections of a configuration, besides those of the engines.
+#[must_use]
+pub fn sections() -> Vec<SectionSettings> {
+    let section = |name, settings| SectionSettings { name, settings };
+    vec![
+        section("node", NodeSection::settings()),
+        section("radio", RadioConfig::settings()),
+        section("inbox", InboxSection::settings()),
+        section("api", ApiSection::settings()),
+        section("web", WebConfig::settings()),
+        section("tunnel", TunnelConfig::settings()),
+        section("stream", StreamSection::settings()),
+        section("link", LinkConfig::settings()),
+        section("route", RouteConfig::settings()),
+    ]
 }
 
 impl NodeConfig {
@@ -225,7 +256,7 @@ impl NodeConfig {
         Ok(Self {
             id,
             name,
-            position: node.position,
+            position: node.position.map(|place| place.0),
             key,
             inbox_limits: inbox.as_ref().map(InboxLimits::from).unwrap_or_default(),
             hook: inbox.as_ref().map(|section| source.command(&section.hook)).unwrap_or_default(),
@@ -235,7 +266,7 @@ impl NodeConfig {
                 .and_then(|api| api.socket)
                 .map_or_else(|| state_dir.join(SOCKET), |socket| source.resolve(&socket)),
             state_dir,
-            log: node.log,
+            log: node.log.0,
             web,
             radio,
             tunnel,
@@ -328,9 +359,10 @@ impl ConfigText {
     /// Refuses a section that is unknown and whose name is like that of a known one. What it was
     /// meant to be would be missed otherwise. Other unknown sections are left to the stack.
     fn check_sections(&self, all: &toml::Table) -> Result<(), ConfigError> {
-        let is_known = |name: &str| SECTIONS.contains(&name) || REGISTRY.entry(name).is_some();
+        let is_own = |name: &str| sections().iter().any(|section| section.name == name);
+        let is_known = |name: &str| is_own(name) || REGISTRY.entry(name).is_some();
         for name in all.keys().filter(|name| !is_known(name)) {
-            let question = did_you_mean(name, SECTIONS);
+            let question = did_you_mean(name, sections().iter().map(|section| section.name));
             if !question.is_empty() {
                 return Err(self.blame(name, &format!("no such section{question}")));
             }

@@ -1,6 +1,7 @@
 //! Gateway of a simulated node: the daemon's gateway, and a count of what its scheme took.
 
 use ipnet::IpNet;
+use ncmesh_engine::registry::Scheme;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::PacketError;
@@ -14,15 +15,14 @@ use std::net::Ipv4Addr;
 #[derive(Debug)]
 pub(crate) struct HostGateway {
     gateway: Gateway,
-    scheme: String,
+    scheme: Option<Scheme>,
     /// By source address, packets that the scheme took.
     taken: BTreeMap<Ipv4Addr, u64>,
 }
 
 impl HostGateway {
-    pub(crate) fn new(scheme: &str, config: GatewayConfig) -> Self {
-        let (gateway, scheme) = (Gateway::new(config), scheme.to_owned());
-        Self { gateway, scheme, taken: BTreeMap::new() }
+    pub(crate) fn new(scheme: Option<Scheme>, config: GatewayConfig) -> Self {
+        Self { gateway: Gateway::new(config), scheme, taken: BTreeMap::new() }
     }
 
     pub(crate) fn counters(&self) -> &GatewayCounters {
@@ -53,7 +53,7 @@ impl HostGateway {
         now: Instant,
     ) {
         let Self { gateway, scheme, taken } = self;
-        let mesh = StackMesh { stack, storage, scheme, now };
+        let mesh = StackMesh { stack, storage, scheme: *scheme, now };
         gateway.handle_outbound(packet, &mut CountingMesh { mesh, taken }, now);
     }
 
@@ -66,14 +66,14 @@ impl HostGateway {
         storage: &mut MemoryStorage,
         now: Instant,
     ) {
-        let mesh = StackMesh { stack, storage, scheme: &self.scheme, now };
+        let mesh = StackMesh { stack, storage, scheme: self.scheme, now };
         self.gateway.handle_inbound(from, packet, &mesh, now);
     }
 
     /// Passes waiting packets to the scheme, as many as it asks for.
     pub(crate) fn drain(&mut self, stack: &mut Stack, storage: &mut MemoryStorage, now: Instant) {
         let Self { gateway, scheme, taken } = self;
-        let mesh = StackMesh { stack, storage, scheme, now };
+        let mesh = StackMesh { stack, storage, scheme: *scheme, now };
         gateway.drain(&mut CountingMesh { mesh, taken }, now);
     }
 

@@ -18,11 +18,11 @@ use crate::spent::Spent;
 pub use config::{Disturbance, Knowledge, SimulationConfig};
 pub use error::SimulationError;
 use ncmesh_engine::file::merkle;
-use ncmesh_engine::file::{Manifest, Outgoing};
+use ncmesh_engine::file::{Manifest, Outgoing, SendError};
 use ncmesh_engine::rng;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{Metric, SharedStates, Topology};
-use ncmesh_engine::tunnel::Relaying;
+use ncmesh_engine::tunnel::{PacketError, Relaying};
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::gateway::{GatewayConfig, GatewayCounters};
 use ncmesh_medium::{MacConfig, Medium, MediumError, RadioId, SlotOrder, Statistics};
@@ -275,6 +275,7 @@ impl Simulation {
         let host = &mut self.hosts[node];
         host.starts += 1;
         for (scheme, outgoing) in &host.outgoing {
+            let scheme = REGISTRY.scheme(scheme).ok_or(SendError::UnknownScheme)?;
             stack.at(self.now, &mut host.storage).send_file(scheme, outgoing.clone())?;
         }
         host.stack = Some(stack);
@@ -306,7 +307,8 @@ impl Simulation {
         let serial = host.outgoing.len() as u32 + 1;
         let flow = FlowId { source: node_id(from), serial };
         let size = contents.len() as u64;
-        let geometry = stack.at(self.now, &mut host.storage).geometry_for(scheme, size)?;
+        let at = REGISTRY.scheme(scheme).ok_or(SendError::UnknownScheme)?;
+        let geometry = stack.at(self.now, &mut host.storage).geometry_for(at, size)?;
         let digest = merkle::digest(contents.as_slice(), &geometry)
             .expect("a slice of the stated length can be read");
         let tree = merkle::MerkleTree::new(digest.leaves.clone(), geometry.depth());
@@ -318,7 +320,7 @@ impl Simulation {
         // The file must be readable before the engine asks for its first batch.
         host.storage.provide(flow, contents);
         host.outgoing.push((scheme, outgoing.clone()));
-        stack.at(self.now, &mut host.storage).send_file(scheme, outgoing)?;
+        stack.at(self.now, &mut host.storage).send_file(at, outgoing)?;
         self.handle_due(from);
         Ok(flow)
     }
@@ -336,6 +338,7 @@ impl Simulation {
     ) -> Result<(), SimulationError> {
         let host = self.hosts.get_mut(from).ok_or(SimulationError::NotRunning(from))?;
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(from))?;
+        let scheme = REGISTRY.scheme(scheme).ok_or(PacketError::UnknownScheme)?;
         stack.at(self.now, &mut host.storage).send_packet(scheme, node_id(to), packet)?;
         self.handle_due(from);
         Ok(())
@@ -344,6 +347,7 @@ impl Simulation {
     /// Gives a node a gateway to the tunnel `scheme`. From now on, packets that arrive through a
     /// tunnel go to its host if the gateway permits them.
     pub fn open_gateway(&mut self, node: usize, scheme: &str, config: GatewayConfig) {
+        let scheme = REGISTRY.scheme(scheme);
         self.hosts[node].gateway = Some(HostGateway::new(scheme, config));
     }
 
@@ -405,7 +409,8 @@ impl Simulation {
     #[must_use]
     pub fn can_send(&self, scheme: &str, from: usize, to: usize) -> bool {
         let stack = self.hosts.get(from).and_then(Host::stack);
-        stack.and_then(|stack| stack.can_send(scheme, node_id(to))).unwrap_or(false)
+        let scheme = REGISTRY.scheme(scheme);
+        stack.and_then(|stack| stack.can_send(scheme?, node_id(to))).unwrap_or(false)
     }
 
     /// Takes the packets that arrived through tunnels since the last call.

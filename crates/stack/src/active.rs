@@ -10,6 +10,7 @@ use crate::peers::Trust;
 use crate::stack::{Active, Transmission, slot};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, Refusal, SendError};
+use ncmesh_engine::registry::Scheme;
 use ncmesh_engine::stream::{StreamError, StreamPacketError, UtilityConfig};
 use ncmesh_engine::topology::{Profile, Topology};
 use ncmesh_engine::tunnel::{PacketError, Relaying};
@@ -108,23 +109,21 @@ impl Active<'_> {
     /// Returns how `scheme` would cut a file of `size` bytes.
     ///
     /// # Errors
-    /// [`SendError`] if it cannot be cut, or there is no such scheme.
-    pub fn geometry_for(&mut self, scheme: &str, size: u64) -> Result<Geometry, SendError> {
-        let index = self.engine_named(scheme).ok_or(SendError::UnknownScheme)?;
-        self.with_file(index, |file, cx| file.geometry_for(cx, size))
+    /// [`SendError`] if it cannot be cut, or the scheme is of another service.
+    pub fn geometry_for(&mut self, scheme: Scheme, size: u64) -> Result<Geometry, SendError> {
+        self.with_file(scheme.index(), |file, cx| file.geometry_for(cx, size))
             .ok_or(SendError::UnknownScheme)?
     }
 
     /// Offers a file to its receivers by `scheme`.
     ///
     /// # Errors
-    /// [`SendError`] if it cannot be offered, or there is no such scheme.
-    pub fn send_file(&mut self, scheme: &str, outgoing: Outgoing) -> Result<(), SendError> {
-        let index = self.engine_named(scheme).ok_or(SendError::UnknownScheme)?;
+    /// [`SendError`] if it cannot be offered, or the scheme is of another service.
+    pub fn send_file(&mut self, scheme: Scheme, outgoing: Outgoing) -> Result<(), SendError> {
         let flow = outgoing.manifest.flow;
-        self.with_file(index, |file, cx| file.send(cx, outgoing))
+        self.with_file(scheme.index(), |file, cx| file.send(cx, outgoing))
             .ok_or(SendError::UnknownScheme)??;
-        self.stack.transfers.insert(flow, index, &self.stack.engines);
+        self.stack.transfers.insert(flow, scheme.index(), &self.stack.engines);
         Ok(())
     }
 
@@ -155,15 +154,14 @@ impl Active<'_> {
     /// Offers a packet for `to` to the tunnel `scheme`.
     ///
     /// # Errors
-    /// [`PacketError`] if it is not taken, or there is no such scheme.
+    /// [`PacketError`] if it is not taken, or the scheme is of another service.
     pub fn send_packet(
         &mut self,
-        scheme: &str,
+        scheme: Scheme,
         to: NodeId,
         packet: &[u8],
     ) -> Result<(), PacketError> {
-        let index = self.engine_named(scheme).ok_or(PacketError::UnknownScheme)?;
-        self.with_tunnel(index, |tunnel, cx| tunnel.handle_packet(cx, to, packet))
+        self.with_tunnel(scheme.index(), |tunnel, cx| tunnel.handle_packet(cx, to, packet))
             .ok_or(PacketError::UnknownScheme)?
     }
 
@@ -189,59 +187,54 @@ impl Active<'_> {
     /// Begins a stream to `group` by `scheme` with these layers, the base first.
     ///
     /// # Errors
-    /// [`StreamError`] if there can be no such stream, or there is no such scheme.
+    /// [`StreamError`] if there can be no such stream, or the scheme is of another service.
     pub fn open_stream(
         &mut self,
-        scheme: &str,
+        scheme: Scheme,
         group: &str,
         layers: &[String],
     ) -> Result<FlowId, StreamError> {
-        let index = self.engine_named(scheme).ok_or(StreamError::UnknownScheme)?;
-        self.with_stream(index, |stream, cx| stream.open(cx, group, layers))
+        self.with_stream(scheme.index(), |stream, cx| stream.open(cx, group, layers))
             .ok_or(StreamError::UnknownScheme)?
     }
 
     /// Ends the stream that this node sends to `group` by `scheme`. Returns whether there was one.
-    pub fn close_stream(&mut self, scheme: &str, group: &str) -> bool {
-        let index = self.engine_named(scheme);
-        index.and_then(|i| self.with_stream(i, |stream, cx| stream.close(cx, group))) == Some(true)
+    pub fn close_stream(&mut self, scheme: Scheme, group: &str) -> bool {
+        self.with_stream(scheme.index(), |stream, cx| stream.close(cx, group)) == Some(true)
     }
 
     /// Offers a packet of a stream's layer; layer 0 is the base.
     ///
     /// # Errors
-    /// [`StreamPacketError`] if it is not taken, or there is no such scheme.
+    /// [`StreamPacketError`] if it is not taken, or the scheme is of another service.
     pub fn send_stream_packet(
         &mut self,
-        scheme: &str,
+        scheme: Scheme,
         flow: FlowId,
         layer: usize,
         packet: &[u8],
     ) -> Result<(), StreamPacketError> {
-        let index = self.engine_named(scheme).ok_or(StreamPacketError::UnknownScheme)?;
-        self.with_stream(index, |stream, cx| stream.send(cx, flow, layer, packet))
+        self.with_stream(scheme.index(), |stream, cx| stream.send(cx, flow, layer, packet))
             .ok_or(StreamPacketError::UnknownScheme)?
     }
 
     /// Joins `group` by `scheme`, at the rate that suits `utility`.
     ///
     /// # Errors
-    /// [`StreamError`] if this node cannot join so, or there is no such scheme.
+    /// [`StreamError`] if this node cannot join so, or the scheme is of another service.
     pub fn join(
         &mut self,
-        scheme: &str,
+        scheme: Scheme,
         group: &str,
         utility: UtilityConfig,
     ) -> Result<(), StreamError> {
-        let index = self.engine_named(scheme).ok_or(StreamError::UnknownScheme)?;
-        self.with_stream(index, |stream, cx| stream.join(cx, group, utility))
+        self.with_stream(scheme.index(), |stream, cx| stream.join(cx, group, utility))
             .ok_or(StreamError::UnknownScheme)?
     }
 
     /// Leaves `group`. Returns whether this node had joined.
-    pub fn leave(&mut self, scheme: &str, group: &str) -> bool {
-        let index = self.engine_named(scheme);
-        index.and_then(|i| self.with_stream(i, |stream, cx| stream.leave(cx, group))) == Some(true)
+    pub fn leave(&mut self, scheme: Scheme, group: &str) -> bool {
+        self.with_stream(scheme.index(), |stream, cx| stream.leave(cx, group)) == Some(true)
     }
 
     // ---- inside
@@ -373,10 +366,6 @@ impl Active<'_> {
             }
             _ => self.with_engine(slot - slot::ENGINES, |engine, cx| engine.fill(cx, out)),
         }
-    }
-
-    fn engine_named(&self, scheme: &str) -> Option<usize> {
-        self.stack.registry.position(scheme)
     }
 
     /// Calls the engine at `index` with its context, whatever kind it is of.

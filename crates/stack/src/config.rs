@@ -6,6 +6,7 @@ use ncmesh_engine::AnyEngine;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::name::{MAX_NODE_NAME, is_node_name};
 use ncmesh_engine::registry::{Registry, Settings};
+use ncmesh_engine::settings::{Refused, Section};
 use ncmesh_engine::topology::Profile;
 use ncmesh_engine::wording::did_you_mean;
 use ncmesh_wire::{Cipher, NodeId, Salt, Versions};
@@ -72,8 +73,9 @@ impl StackConfig {
     pub(crate) fn build_engines(&self, registry: Registry) -> Result<Vec<AnyEngine>, ConfigError> {
         let error = ConfigError::in_section;
         self.check_node().map_err(error("node"))?;
-        self.link.check().map_err(error("link"))?;
-        self.route.check().map_err(error("route"))?;
+        let of = |refused: Refused| refused.to_string();
+        self.link.check().map_err(of).map_err(error("link"))?;
+        self.route.check().map_err(of).map_err(error("route"))?;
         if !MTUS.contains(&self.mtu) {
             let (min, max) = (MTUS.start(), MTUS.end());
             let problem = format!("mtu = {}: allowed is {min} to {max} bytes", self.mtu);

@@ -15,7 +15,7 @@ use crate::strangers::Strangers;
 use crate::transfers::{self, Transfers};
 use ncmesh_engine::counters::Counters;
 use ncmesh_engine::file::TransferStatus;
-use ncmesh_engine::registry::Registry;
+use ncmesh_engine::registry::{Registry, Scheme};
 use ncmesh_engine::rng;
 use ncmesh_engine::storage::Storage;
 use ncmesh_engine::stream::StreamStatus;
@@ -240,24 +240,24 @@ impl Stack {
         self.tunnels().filter_map(|(name, t)| Some((name, t.coding(self.now)?))).collect()
     }
 
-    /// Returns whether the tunnel `scheme` would take a packet for `to` now. `None` if there is no
-    /// such scheme.
+    /// Returns whether the tunnel `scheme` would take a packet for `to` now. `None` if it is no
+    /// tunnel scheme.
     #[must_use]
-    pub fn can_send(&self, scheme: &str, to: NodeId) -> Option<bool> {
+    pub fn can_send(&self, scheme: Scheme, to: NodeId) -> Option<bool> {
         Some(self.tunnel(scheme)?.can_send(to))
     }
 
-    /// Returns whether the tunnel `scheme` would soon send a packet for `to`. `None` if there is no
-    /// such scheme.
+    /// Returns whether the tunnel `scheme` would soon send a packet for `to`. `None` if it is no
+    /// tunnel scheme.
     #[must_use]
-    pub fn below_low_watermark(&self, scheme: &str, to: NodeId) -> Option<bool> {
+    pub fn below_low_watermark(&self, scheme: Scheme, to: NodeId) -> Option<bool> {
         Some(self.tunnel(scheme)?.below_low_watermark(to))
     }
 
-    /// Returns the longest packet that the tunnel `scheme` carries, bytes. `None` if there is no
-    /// such scheme.
+    /// Returns the longest packet that the tunnel `scheme` carries, bytes. `None` if it is no
+    /// tunnel scheme.
     #[must_use]
-    pub fn longest_packet(&self, scheme: &str) -> Option<usize> {
+    pub fn longest_packet(&self, scheme: Scheme) -> Option<usize> {
         Some(self.tunnel(scheme)?.longest(self.mtu - frame::OVERHEAD))
     }
 
@@ -276,12 +276,20 @@ impl Stack {
         self.stream_engines().flat_map(|(_, engine)| engine.groups()).collect()
     }
 
-    /// Returns the longest packet of a stream that `scheme` carries, bytes. `None` if there is no
-    /// such scheme.
+    /// Returns the longest packet of a stream that `scheme` carries, bytes. `None` if it is no scheme
+    /// of streams.
     #[must_use]
-    pub fn longest_stream_packet(&self, scheme: &str) -> Option<usize> {
-        let (_, engine) = self.stream_engines().find(|(name, _)| *name == scheme)?;
-        Some(engine.longest(self.mtu - frame::OVERHEAD))
+    pub fn longest_stream_packet(&self, scheme: Scheme) -> Option<usize> {
+        match self.engines.get(scheme.index())? {
+            AnyEngine::Stream(stream) => Some(stream.longest(self.mtu - frame::OVERHEAD)),
+            AnyEngine::File(_) | AnyEngine::Tunnel(_) => None,
+        }
+    }
+
+    /// Returns the scheme of this name, if this node was built with it.
+    #[must_use]
+    pub fn scheme(&self, name: &str) -> Option<Scheme> {
+        self.registry.scheme(name)
     }
 
     // ---- poll
@@ -368,8 +376,11 @@ impl Stack {
         })
     }
 
-    fn tunnel(&self, scheme: &str) -> Option<&dyn TunnelEngine> {
-        self.tunnels().find(|(name, _)| *name == scheme).map(|(_, tunnel)| tunnel)
+    fn tunnel(&self, scheme: Scheme) -> Option<&dyn TunnelEngine> {
+        match self.engines.get(scheme.index())? {
+            AnyEngine::Tunnel(tunnel) => Some(tunnel.as_ref()),
+            AnyEngine::File(_) | AnyEngine::Stream(_) => None,
+        }
     }
 
     fn stream_engines(&self) -> impl Iterator<Item = (&'static str, &dyn StreamEngine)> {

@@ -253,6 +253,7 @@ fn tunnel(scheme: &'static str, attack: Attack) -> Run {
 fn stream(scheme: &'static str, attack: Attack) -> Run {
     let (mut s, adversary) = beside(attack, 3);
     let utility = UtilityConfig { name: "linear".into(), ..UtilityConfig::default() };
+    let scheme = REGISTRY.scheme(scheme).expect("a scheme");
     s.join(scheme, 4, "group", utility).expect("a group");
     let flow = s.open_stream(scheme, 0, "group", &["base".into()]).expect("a stream");
     let send = |s: &mut Simulation, i| {

@@ -14,6 +14,7 @@ mod lies;
 mod mc2;
 mod more;
 mod never_still;
+mod settings;
 mod starts;
 mod traces;
 mod transfers;

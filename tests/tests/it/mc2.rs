@@ -68,7 +68,8 @@ fn the_longest_packets_pass_over_lossy_links() {
     let mut config = mesh(links(4, &[(0, 1, 0.2), (0, 2, 0.2), (1, 3, 0.2), (2, 3, 0.2)]), 5);
     config.mtu = 1472;
     let mut s = settled(config);
-    let longest = s.host(0).stack().unwrap().longest_packet(SCHEME).unwrap();
+    let stack = s.host(0).stack().unwrap();
+    let longest = stack.longest_packet(stack.scheme(SCHEME).unwrap()).unwrap();
     assert_eq!(longest, 1278);
     let (arrived, taken) = carry_long(&mut s, 3, 150, longest);
     assert!(taken >= 140 && arrived * 100 >= taken * 95, "{arrived} of {taken}");

@@ -151,7 +151,10 @@ fn asking_changes_nothing() {
                     let stack = s.host(node).stack().unwrap();
                     assert_eq!(stack.offer(s.now()), stack.offer(s.now()));
                     assert_eq!(stack.poll_timeout(), stack.poll_timeout());
-                    let _ = (stack.flows(), stack.can_send(engine.name, NodeId(5)));
+                    let _ = (
+                        stack.flows(),
+                        stack.can_send(stack.scheme(engine.name).unwrap(), NodeId(5)),
+                    );
                 }
                 false
             });

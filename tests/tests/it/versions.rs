@@ -128,6 +128,7 @@ impl Line {
             self.packets.clear();
             let now = self.now;
             let (stack, storage) = self.nodes[from].as_mut().unwrap();
+            let scheme = stack.scheme(scheme).unwrap();
             stack.at(now, storage).send_packet(scheme, last, b"over two releases").unwrap();
             self.run(Duration::from_secs(2));
             self.packets.len() == 1

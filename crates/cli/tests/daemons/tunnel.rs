@@ -297,7 +297,7 @@ fn a_relay_is_what_its_configuration_says_until_it_is_told_otherwise() {
     assert_eq!((answer.scheme.as_deref(), answer.coding), (Some("cope"), None));
     assert_eq!(other.status().tunnel.unwrap().scheme, "cope");
     for (args, words) in
-        [(&["tunnel", "--relay", "lazy"][..], "`non_recoding`"), (&["tunnel"], "--relay")]
+        [(&["tunnel", "--relay", "lazy"][..], "non_recoding"), (&["tunnel"], "--relay")]
     {
         let refused = relay.call(args);
         let said = String::from_utf8_lossy(&refused.stderr);

@@ -15,20 +15,19 @@ mod paths;
 mod profile;
 mod shared;
 
+use crate::settings::{Kind, Mismatch, Toml, Value, choice};
 use graph::{Direction, Graph};
 use litemap::LiteMap;
 use ncmesh_wire::NodeId;
 use paths::Cache;
 pub use paths::Paths;
 pub use profile::{FARTHEST_M, MAX_PREFIXES, Position, Profile};
-use serde::Deserialize;
 pub use shared::SharedStates;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 /// Transmissions that a path counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Metric {
     /// Broadcast without acknowledgment: 1/d_f for each hop.
     #[default]
@@ -37,7 +36,6 @@ pub enum Metric {
     Unicast,
     /// Frames whose answers can take another way: as unicast, but a link that brings little or
     /// nothing back counts as if [`LEAST_BACK`] came back. No setting of an engine.
-    #[serde(skip)]
     Answered,
 }
 
@@ -46,6 +44,24 @@ pub enum Metric {
 /// others. There is another way: link state says that a node hears this one only if word of it
 /// came back.
 pub const LEAST_BACK: f64 = 0.05;
+
+impl Value for Metric {
+    const KINDS: &'static [Kind] = &[Kind::Text];
+    const CHOICES: &'static [&'static str] = &["broadcast", "unicast"];
+
+    fn from_toml(value: Toml) -> Result<Self, Mismatch> {
+        let name = choice(&value, Self::CHOICES)?;
+        Ok(if name == "unicast" { Self::Unicast } else { Self::Broadcast })
+    }
+
+    fn to_toml(&self) -> Option<Toml> {
+        match self {
+            Self::Broadcast => Some("broadcast".into()),
+            Self::Unicast => Some("unicast".into()),
+            Self::Answered => None,
+        }
+    }
+}
 
 impl Metric {
     /// Returns the share of transmissions over a link that count as successful, from its deliveries

@@ -62,6 +62,7 @@ use frame::{Header, PAIR, Pair, REPORT, Report, State};
 use ncmesh_code::Coded;
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::registry::{Constructor, Entry};
+use ncmesh_engine::settings::Section;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::toolkit::bounded::{IDLE, MAX_FLOWS, make_room};
@@ -90,11 +91,11 @@ pub const BRAID: Entry = Entry {
     id: ID,
     summary: "packets over lossy hops, coded over a sliding window",
     paper: "none; see docs/internals/braid.md",
+    settings: BraidConfig::settings,
     layouts: frame::LAYOUTS,
     read: |_, kind, body| summary(kind, body),
     build: Constructor::Tunnel(|settings| {
         let config: BraidConfig = settings.parse()?;
-        config.check()?;
         Ok(Box::new(Braid::new(config)))
     }),
 };

@@ -477,11 +477,13 @@ fn a_jump_to_the_last_number_takes_no_time() {
 fn settings_out_of_range_are_named() {
     for backlog in [0, 33] {
         let error = BraidConfig { backlog, ..BraidConfig::default() }.check().unwrap_err();
-        assert_eq!(error, format!("backlog = {backlog}: allowed is 1 to 32 packets"));
+        let text = format!("backlog = {backlog}: allowed is 1 to 32 packets");
+        assert_eq!(error.to_string(), text);
     }
     for deadline_ms in [9, 2001] {
         let error = BraidConfig { deadline_ms, ..BraidConfig::default() }.check().unwrap_err();
-        assert_eq!(error, format!("deadline_ms = {deadline_ms}: allowed is 10 to 2000"));
+        let text = format!("deadline_ms = {deadline_ms}: allowed is 10 to 2000 ms");
+        assert_eq!(error.to_string(), text);
     }
 }
 

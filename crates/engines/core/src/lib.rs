@@ -72,6 +72,7 @@ pub use cope::COPE;
 pub use engine::Core;
 
 use ncmesh_engine::registry::{Constructor, Entry};
+use ncmesh_engine::settings::Section;
 use ncmesh_wire::ServiceId;
 
 /// Name of the scheme.
@@ -85,11 +86,11 @@ pub const CORE: Entry = Entry {
     id: ID,
     summary: "packets coded within flows, and between flows that cross at a relay",
     paper: "Hansen, Krigslund, Lucani, Pahlevani, Fitzek: CORE (Computer Networks 2018)",
+    settings: CoreConfig::settings,
     layouts: frame::LAYOUTS,
     read: |_, kind, body| frame::summary(NAME, kind, body),
     build: Constructor::Tunnel(|settings| {
         let config: CoreConfig = settings.parse()?;
-        config.check()?;
         Ok(Box::new(Core::new(&config)))
     }),
 };

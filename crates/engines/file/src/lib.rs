@@ -14,7 +14,6 @@
 //! [`ETX_UNICAST`], [`TREE_FLOOD`]).
 
 pub mod cascade;
-mod config;
 pub mod more;
 pub mod multicast;
 pub mod pacifier;

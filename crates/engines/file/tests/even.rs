@@ -8,6 +8,7 @@
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{BatchSet, FileLimits, Manifest, Outgoing, merkle};
 use ncmesh_engine::registry::{Constructor, Entry, Registry};
+use ncmesh_engine::settings::Section;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::time::{Duration, Instant};
@@ -19,39 +20,17 @@ use ncmesh_engine_file::multicast::{
 };
 use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, ServiceId, Versions};
-use serde::Deserialize;
 use std::collections::BTreeSet;
 
 // --8<-- [start:config]
-/// `[even]` in `node.toml`, `[protocol.even]` in a scenario.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct EvenConfig {
-    /// Packets each forwarder sends per packet received from upstream.
-    credit: f64,
-    /// Packets of a batch, 1 to 255 (k).
-    batch_size: u8,
-}
-
-impl Default for EvenConfig {
-    fn default() -> Self {
-        Self { credit: 1.0, batch_size: 32 }
-    }
-}
-
-impl EvenConfig {
-    /// Checks the values.
-    ///
-    /// # Errors
-    /// One line that names the setting and says what is allowed.
-    fn check(&self) -> Result<(), String> {
-        if !(0.1..=8.0).contains(&self.credit) {
-            return Err(format!("credit = {}: allowed is 0.1 to 8", self.credit));
-        }
-        if self.batch_size == 0 {
-            return Err("batch_size = 0: allowed is 1 to 255 packets".into());
-        }
-        Ok(())
+ncmesh_engine::settings! {
+    /// `[even]` in `node.toml`, `[protocol.even]` in a scenario.
+    #[derive(Clone, Debug, PartialEq)]
+    struct EvenConfig {
+        /// Packets each forwarder sends per packet received from upstream.
+        credit: f64 = 1.0, within 0.1..=8.0, unit "packets";
+        /// Packets of a batch (k).
+        batch_size: u8 = 32, within 1..=255, unit "packets";
     }
 }
 // --8<-- [end:config]
@@ -128,11 +107,11 @@ const EVEN: Entry = Entry {
     id: ID,
     summary: "an example: the same credit for every forwarder",
     paper: "none",
+    settings: EvenConfig::settings,
     layouts: LAYOUTS,
     read: |_, kind, body| frame::summary("even", kind, body),
     build: Constructor::File(|settings| {
         let config: EvenConfig = settings.parse()?;
-        config.check()?;
         Ok(Box::new(FileMulticast::planned(ID, Even { config }, settings.file)))
     }),
 };
@@ -151,10 +130,16 @@ fn inner_nodes_forward() {
 
 #[test]
 fn settings_are_checked() {
-    let config = |text: &str| toml::from_str::<EvenConfig>(text).unwrap().check();
-    assert_eq!(config("credit = 2.5"), Ok(()));
-    assert_eq!(config("credit = 9.0"), Err("credit = 9: allowed is 0.1 to 8".into()));
-    assert!(config("batch_size = 0").unwrap_err().starts_with("batch_size = 0: allowed"));
+    let config = |text: &str| {
+        let config = toml::from_str::<EvenConfig>(text);
+        config.map(|config| config.credit).map_err(|error| error.message().to_owned())
+    };
+    assert_eq!(config("credit = 2.5"), Ok(2.5));
+    assert_eq!(config("credit = 9.0"), Err("credit = 9: allowed is 0.1 to 8 packets".into()));
+    assert_eq!(
+        config("batch_size = 0").unwrap_err(),
+        "batch_size = 0: allowed is 1 to 255 packets"
+    );
 }
 
 /// A node of the mesh: its stack and its files.
@@ -251,7 +236,8 @@ fn a_file_arrives_over_two_lossy_hops() {
     let flow = FlowId { source: NodeId(1), serial: 7 };
     let Node { stack, storage } = &mut nodes[0];
     storage.provide(flow, contents.clone());
-    let geometry = stack.at(start, storage).geometry_for("even", 100_000).unwrap();
+    let even = stack.scheme("even").unwrap();
+    let geometry = stack.at(start, storage).geometry_for(even, 100_000).unwrap();
     let digest = merkle::digest(contents.as_slice(), &geometry).unwrap();
     let root = merkle::MerkleTree::new(digest.leaves.clone(), geometry.depth()).root();
     let manifest = Manifest { flow, name: "file".into(), geometry, root, hash: digest.whole };
@@ -262,7 +248,7 @@ fn a_file_arrives_over_two_lossy_hops() {
         done: Default::default(),
         open: false,
     };
-    stack.at(start, storage).send_file("even", outgoing).unwrap();
+    stack.at(start, storage).send_file(even, outgoing).unwrap();
 
     let (_, ended) = run(&mut nodes, Duration::from_secs(60));
     assert!(ended, "the source learned that n3 has the file");

@@ -20,6 +20,7 @@ pub use config::ForwardConfig;
 use frame::{Header, QUEUE, Queue};
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::registry::{Constructor, Entry};
+use ncmesh_engine::settings::Section;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
@@ -44,11 +45,11 @@ pub const FORWARD: Entry = Entry {
     id: ID,
     summary: "packets as they are, hop by hop along the shortest path by unicast",
     paper: "none; paths as De Couto, Aguayo, Bicket, Morris (MobiCom 2003)",
+    settings: ForwardConfig::settings,
     layouts: frame::LAYOUTS,
     read: |_, kind, body| summary(kind, body),
     build: Constructor::Tunnel(|settings| {
         let config: ForwardConfig = settings.parse()?;
-        config.check()?;
         Ok(Box::new(Forward::new(config)))
     }),
 };

@@ -50,6 +50,7 @@ mod tests;
 pub use config::Mc2Config;
 pub use engine::Mc2;
 use ncmesh_engine::registry::{Constructor, Entry};
+use ncmesh_engine::settings::Section;
 use ncmesh_wire::ServiceId;
 
 /// Name of the scheme.
@@ -63,11 +64,11 @@ pub const MC2: Entry = Entry {
     id: ID,
     summary: "packets over all good paths at once, coded; fair among flows",
     paper: "Gkantsidis et al.: Multipath Code Casting (CoNEXT 2007)",
+    settings: Mc2Config::settings,
     layouts: frame::LAYOUTS,
     read: |_, kind, body| frame::summary(kind, body),
     build: Constructor::Tunnel(|settings| {
         let config: Mc2Config = settings.parse()?;
-        config.check()?;
         Ok(Box::new(Mc2::new(config)))
     }),
 };

@@ -3,56 +3,44 @@
 use crate::parameters::{Given, Parameters};
 use crate::policy::Policy;
 use ncmesh_engine::time::Duration;
-use serde::Deserialize;
 
-/// Settings of multirate multicast. `policy`, `v`, `theta`, `slot_ms` and `report_ms` must be the
-/// same on all nodes.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MultirateConfig {
-    /// Control policy: `mmu_w`, `mmu`, `mmu_q` or `mmt`. Default `mmu_w`.
-    pub policy: Policy,
-    /// V, the weight of utility against backlog, packets. Where a link is full a queue holds about
-    /// V theta packets. Above 0; default 60.
-    pub v: f64,
-    /// The steepest slope that any receiver's utility may have, per Mbit/s. Above 0; default 4.
-    pub theta: f64,
-    /// Packets that the fastest link carries in a slot (mu_max). 1 to 100,000; default 12.
-    pub mu_max: u32,
-    /// Most packets that enter a stream in a slot (A_max); others wait at the source. 1 to 100,000;
-    /// default 8.
-    pub a_max: u32,
-    /// Packets dropped at once (d_max). Default: the least allowed, `a_max + mu_max`.
-    pub d_max: Option<u32>,
-    /// Gap to the optimum that is allowed for (epsilon), packets per slot. Default: 0.05 `mu_max`.
-    pub epsilon: Option<f64>,
-    /// Length of a virtual slot, ms. 1 to 10,000; default 5.
-    pub slot_ms: u32,
-    /// Time between reports of backlogs, ms. 10 to 60,000; default 100.
-    pub report_ms: u32,
-    /// Time without a packet after which an empty queue is removed, s. 1 to 3,600; default 10.
-    pub idle_s: u32,
-    /// Neighbours, by name or id, whose links share no radio with others. Default: none.
-    pub wired: Vec<String>,
-}
-
-impl Default for MultirateConfig {
-    fn default() -> Self {
-        Self {
-            policy: Policy::MmuW,
-            // Three times d_max. With less, queues drop what links could carry.
-            v: 60.0,
-            theta: 4.0,
-            // 27 and 18 Mbit/s in packets of 1,400 bytes.
-            mu_max: 12,
-            a_max: 8,
-            d_max: None,
-            epsilon: None,
-            slot_ms: 5,
-            report_ms: 100,
-            idle_s: 10,
-            wired: Vec::new(),
-        }
+ncmesh_engine::settings! {
+    /// Settings of multirate multicast. `policy`, `v`, `theta`, `slot_ms` and `report_ms` must be
+    /// the same on all nodes.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct MultirateConfig {
+        /// Control policy. `mmu_w`: a radio serves the pair of next hop and stream with the largest
+        /// rate times backlog. `mmu`: each link by itself. `mmu_q`: without drop queues. `mmt`:
+        /// maximises the sum of rates; receivers have no utilities.
+        pub policy: Policy = Policy::MmuW;
+        /// V, the weight of utility against backlog. A full link's queue holds `v` times the slope
+        /// of the utility at that rate, or `v` times `theta` below a minimum rate: this is the
+        /// delay of a hop. Use at least a few `d_max`, or queues drop what links could carry.
+        /// Larger is nearer to the optimum.
+        // Three times d_max. With less, queues drop what links could carry.
+        pub v: f64 = 60.0, above 0, unit "packets";
+        /// Steepest slope that any receiver's utility may have, per Mbit/s.
+        pub theta: f64 = 4.0, above 0;
+        /// Packets that the fastest link carries in a slot (mu_max).
+        // 27 Mbit/s in packets of 1,400 bytes.
+        pub mu_max: u32 = 12, within 1..=100_000, unit "packets";
+        /// Most packets that enter a stream in a slot (A_max). Up to 1,024 more wait at the source,
+        /// the base layer first.
+        // 18 Mbit/s in packets of 1,400 bytes.
+        pub a_max: u32 = 8, within 1..=100_000, unit "packets";
+        /// Packets dropped at once (d_max).
+        pub d_max: Option<u32> = None, absent "`a_max + mu_max`",
+            allowed "`a_max + mu_max` packets or more";
+        /// Gap to the optimum that is allowed for (epsilon). Larger settles sooner.
+        pub epsilon: Option<f64> = None, absent "0.05 `mu_max`", above 0, unit "packets per slot";
+        /// Length of a virtual slot: how long a decision holds.
+        pub slot_ms: u32 = 5, within 1..=10_000, unit "ms";
+        /// Time between reports of backlogs, of about 80 bytes.
+        pub report_ms: u32 = 100, within 10..=60_000, unit "ms";
+        /// Time without a packet after which an empty queue is removed.
+        pub idle_s: u32 = 10, within 1..=3600, unit "s";
+        /// Neighbours reached by cable, whose links share no radio with others.
+        pub wired: Vec<String> = Vec::new(), allowed "a list of names or ids";
     }
 }
 
@@ -60,25 +48,6 @@ impl Default for MultirateConfig {
 const DEFAULT_EPSILON: f64 = 0.05;
 
 impl MultirateConfig {
-    /// Checks that every value is in its range.
-    ///
-    /// # Errors
-    /// One line that names the setting and the range.
-    pub fn check(&self) -> Result<(), String> {
-        let whole = |name: &str, value: u32, least: u32, most: u32, unit: &str| {
-            if (least..=most).contains(&value) {
-                return Ok(());
-            }
-            Err(format!("{name} = {value}: allowed is {least} to {most} {unit}"))
-        };
-        whole("mu_max", self.mu_max, 1, 100_000, "packets")?;
-        whole("a_max", self.a_max, 1, 100_000, "packets")?;
-        whole("slot_ms", self.slot_ms, 1, 10_000, "ms")?;
-        whole("report_ms", self.report_ms, 10, 60_000, "ms")?;
-        whole("idle_s", self.idle_s, 1, 3600, "s")?;
-        self.parameters().map(drop)
-    }
-
     /// Returns the policy's parameters (Table I).
     pub(crate) fn parameters(&self) -> Result<Parameters, String> {
         let given = Given {

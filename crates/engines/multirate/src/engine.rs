@@ -73,7 +73,6 @@ impl Multirate {
     /// # Errors
     /// One line that names the setting and what is allowed.
     pub fn new(config: MultirateConfig) -> Result<Self, String> {
-        config.check()?;
         let parameters = config.parameters()?;
         Ok(Self {
             rules: Dropping::new(config.policy, &parameters),

@@ -43,6 +43,7 @@ pub use config::MultirateConfig;
 pub use dropping::{Dropping, Due, Moved, Queues};
 pub use engine::{ID, Multirate};
 use ncmesh_engine::registry::{Constructor, Entry};
+use ncmesh_engine::settings::Section;
 pub use parameters::{Explained, Given, ParameterError, Parameters};
 pub use policy::Policy;
 pub use queue::Packets;
@@ -61,6 +62,7 @@ pub const MULTIRATE: Entry = Entry {
     summary: "live layered multicast; every receiver at the rate its own links allow",
     paper: "Paschos et al.: In-Network Congestion Control for Multirate Multicast \
             (IEEE/ACM ToN 2016)",
+    settings: MultirateConfig::settings,
     layouts: frame::LAYOUTS,
     read: |_, kind, body| frame::summary(kind, body),
     build: Constructor::Stream(|settings| {

@@ -1,19 +1,18 @@
 //! The paper's policies, and how they differ.
 
-use serde::Deserialize;
-
-/// A control policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Policy {
-    /// Maximum multicast throughput (III-C): receivers have no utilities.
-    Mmt,
-    /// Maximum multicast utility (IV-C).
-    Mmu,
-    /// MMU without drop queues (V-E).
-    MmuQ,
-    /// MMU for radios (V-B): a node serves one of its wireless links at a time.
-    MmuW,
+ncmesh_engine::choices! {
+    /// A control policy.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Policy {
+        /// MMU for radios (V-B): a node serves one of its wireless links at a time.
+        MmuW = "mmu_w",
+        /// Maximum multicast utility (IV-C).
+        Mmu = "mmu",
+        /// MMU without drop queues (V-E).
+        MmuQ = "mmu_q",
+        /// Maximum multicast throughput (III-C): receivers have no utilities.
+        Mmt = "mmt",
+    }
 }
 
 impl Policy {

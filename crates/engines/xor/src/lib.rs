@@ -58,6 +58,7 @@ use frame::{Data, REPORT, REQUEST, Report, Request};
 use hold::{HoldTimes, NEWEST};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::registry::{Constructor, Entry};
+use ncmesh_engine::settings::Section;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::Average;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
@@ -88,11 +89,11 @@ pub const XOR: Entry = Entry {
         such as TCP's data and acknowledgments",
     paper: "Huang, Ghaderi, Towsley, Gong: \
         TCP performance in coded wireless mesh networks (SECON 2008)",
+    settings: XorConfig::settings,
     layouts: frame::LAYOUTS,
     read: summary,
     build: Constructor::Tunnel(|settings| {
         let config: XorConfig = settings.parse()?;
-        config.check()?;
         Ok(Box::new(Xor::new(config)))
     }),
 };

@@ -2,6 +2,7 @@
 
 use super::Mesh;
 use ipnet::IpNet;
+use ncmesh_engine::registry::Scheme;
 use ncmesh_engine::storage::Storage;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::Metric;
@@ -15,8 +16,8 @@ pub struct StackMesh<'a> {
     pub stack: &'a mut Stack,
     /// The node's files, which a call of the stack may touch.
     pub storage: &'a mut dyn Storage,
-    /// Name of the scheme that carries packets.
-    pub scheme: &'a str,
+    /// The scheme that carries packets; `None` if this program has no such scheme.
+    pub scheme: Option<Scheme>,
     /// The time of the call.
     pub now: Instant,
 }
@@ -50,10 +51,11 @@ impl Mesh for StackMesh<'_> {
     }
 
     fn below_low_watermark(&self, to: NodeId) -> bool {
-        self.stack.below_low_watermark(self.scheme, to) == Some(true)
+        self.scheme.and_then(|scheme| self.stack.below_low_watermark(scheme, to)) == Some(true)
     }
 
     fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), PacketError> {
-        self.stack.at(self.now, self.storage).send_packet(self.scheme, to, packet)
+        let scheme = self.scheme.ok_or(PacketError::UnknownScheme)?;
+        self.stack.at(self.now, self.storage).send_packet(scheme, to, packet)
     }
 }

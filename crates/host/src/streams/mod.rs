@@ -12,6 +12,7 @@ mod tests;
 
 pub use request::{Layer, ReceiveStream, SendStream, StreamSection, check_layers};
 
+use ncmesh_engine::registry::Scheme;
 use ncmesh_engine::stream::{StreamError, StreamPacketError, StreamStatus, UtilityConfig};
 use ncmesh_stack::Active;
 use ncmesh_wire::FlowId;
@@ -91,7 +92,7 @@ impl<P> Streams<P> {
     pub fn join(
         &mut self,
         stack: &mut Active<'_>,
-        scheme: &str,
+        scheme: Scheme,
         group: &str,
         (utility, egress): (UtilityConfig, Egress<P>),
     ) -> Result<(), StreamError> {
@@ -101,7 +102,7 @@ impl<P> Streams<P> {
     }
 
     /// Leaves a group. Returns whether the host was in it.
-    pub fn leave(&mut self, stack: &mut Active<'_>, scheme: &str, group: &str) -> bool {
+    pub fn leave(&mut self, stack: &mut Active<'_>, scheme: Scheme, group: &str) -> bool {
         self.egress.remove(group);
         stack.leave(scheme, group)
     }
@@ -113,7 +114,7 @@ impl<P> Streams<P> {
     pub fn send(
         &mut self,
         stack: &mut Active<'_>,
-        scheme: &str,
+        scheme: Scheme,
         ingress: &IngressPacket,
     ) -> Result<(), StreamPacketError> {
         let IngressPacket { flow, layer, packet } = ingress;

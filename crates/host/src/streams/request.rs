@@ -5,14 +5,16 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// `[stream]` of `node.toml`: streams that the daemon sends and receives from its start on.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct StreamSection {
-    /// Streams to send.
-    pub send: Vec<SendStream>,
-    /// Groups to receive.
-    pub receive: Vec<ReceiveStream>,
+ncmesh_engine::settings! {
+    /// `[stream]` of `node.toml`: streams that the daemon sends and receives from its start on.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct StreamSection {
+        /// Streams to send.
+        pub send: Vec<SendStream> = Vec::new(), allowed "a list of `{ group, layers }`";
+        /// Groups to receive.
+        pub receive: Vec<ReceiveStream> = Vec::new(),
+            allowed "a list of `{ group, layers }` and a utility";
+    }
 }
 
 /// `PUT /v1/streams/sent`: takes layers from local UDP ports and sends them to a group.

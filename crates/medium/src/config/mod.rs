@@ -8,6 +8,11 @@ mod channel;
 mod mac;
 mod reception;
 
+/// Bytes that the MAC adds to each frame by default: 802.11 header 24, LLC/SNAP 8, FCS 4.
+pub const MAC_OVERHEAD_BYTES: usize = 36;
+/// Most transmissions of a unicast frame by default (dot11ShortRetryLimit).
+pub const RETRY_LIMIT: u32 = 7;
+
 pub use channel::{Bursts, ChannelConfig, LinkKind, LinkPower, LinksConfig, RadioConfig, Sense};
 pub use mac::{Conflict, MacConfig, SlotOrder};
 pub use reception::{ReceptionConfig, ReceptionModel};
@@ -20,7 +25,7 @@ use crate::phy::Phy;
 use crate::types::{MAX_FRAME_BYTES, MAX_RADIOS, RadioId};
 
 /// Permitted bit rates, bit/s. At the lowest rate the longest frame takes less than 20 s.
-const BIT_RATES: std::ops::RangeInclusive<u64> = 1_000..=10_000_000_000;
+pub const BIT_RATES: std::ops::RangeInclusive<u64> = 1_000..=10_000_000_000;
 
 /// Settings of a medium, validated by [`Medium::new`](crate::Medium::new).
 #[derive(Clone, Debug, PartialEq)]
@@ -79,8 +84,8 @@ impl MediumConfig {
             bit_rate_bps,
             links: BTreeMap::new(),
             phy,
-            mac_overhead_bytes: 36,
-            retry_limit: 7,
+            mac_overhead_bytes: MAC_OVERHEAD_BYTES,
+            retry_limit: RETRY_LIMIT,
             overhear_unicast: false,
             seed: 1,
         }

@@ -1,10 +1,7 @@
 //! `[inbox]`: where received files go, how much space they may take, and who may send them.
 
-use super::value;
+use ncmesh_engine::settings::{Kind, Mismatch, Toml, Value};
 use ncmesh_wire::NodeId;
-use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer};
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,18 +10,26 @@ const DEFAULT_KEEP_DAYS: u16 = 7;
 /// Length of a day.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// `[inbox]` as it is written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct InboxSection {
-    pub(super) dir: PathBuf,
-    max_bytes: Option<Bytes>,
-    reserve: Option<Bytes>,
-    allow_from: Option<Vec<Sender>>,
-    #[serde(default = "default_keep_days", deserialize_with = "keep_days")]
-    keep_days: u16,
-    #[serde(default, deserialize_with = "hook")]
-    pub(super) hook: Vec<String>,
+ncmesh_engine::settings! {
+    /// `[inbox]` as it is written.
+    pub(super) struct InboxSection {
+        /// Directory that received files go to; made if it is absent.
+        pub(super) dir: PathBuf, allowed "a directory";
+        /// Most bytes that the files in the inbox may take together, those under way included.
+        max_bytes: Option<Bytes> = None, absent "no limit", allowed BYTES;
+        /// Bytes that stay free on the inbox's file system.
+        reserve: Option<Bytes> = None, allowed BYTES,
+            absent "a twentieth of the file system, at most 16 MB";
+        /// Nodes whose files are taken; those of others are refused. Any node with the network key
+        /// can claim any id.
+        allow_from: Option<Vec<Sender>> = None, absent "all nodes", read senders,
+            allowed "a list of names and ids";
+        /// Days for which a part is kept without progress while its source is gone.
+        keep_days: u16 = DEFAULT_KEEP_DAYS, within 0..=3650, unit "days";
+        /// Program that is run after each received file, with its arguments, see below.
+        pub(super) hook: Vec<String> = Vec::new(), read hook,
+            allowed "a list: a program and its arguments";
+    }
 }
 
 /// Limits on received files, whichever inbox they go to.
@@ -48,7 +53,7 @@ pub struct SpaceLimits {
 }
 
 /// Name or id of a node that may send files.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(untagged)]
 pub enum Sender {
     /// By its id.
@@ -91,65 +96,68 @@ impl Sender {
     }
 }
 
+/// Reads names and ids of nodes.
+fn senders(value: Toml) -> Result<Option<Vec<Sender>>, Mismatch> {
+    let allowed = || {
+        let allowed = "a list of nodes' names and ids 1 to 65534, such as [\"barn\", 5]";
+        Mismatch::Value(allowed.into())
+    };
+    let sender = |one: Toml| match one {
+        Toml::String(name) => Some(Sender::Name(name)),
+        Toml::Integer(id) => {
+            let id = u16::try_from(id).ok().filter(|id| (1..u16::MAX).contains(id));
+            id.map(Sender::Id)
+        }
+        _ => None,
+    };
+    let Toml::Array(list) = value else { return Err(allowed()) };
+    let senders: Option<Vec<Sender>> = list.into_iter().map(sender).collect();
+    senders.map(Some).ok_or_else(allowed)
+}
+
 /// Reads a program and its arguments.
-fn hook<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let words = Vec::<String>::deserialize(deserializer)?;
+fn hook(value: Toml) -> Result<Vec<String>, Mismatch> {
+    let words = Vec::<String>::from_toml(value)?;
     let has_program = words.first().is_some_and(|program| !program.is_empty());
     if has_program && !words.iter().any(|word| word.contains('\0')) {
         return Ok(words);
     }
     let allowed = "a program and its arguments, such as [\"/usr/local/bin/received\", \"--quiet\"]";
-    Err(D::Error::custom(format!("hook: allowed are {allowed}")))
-}
-
-fn default_keep_days() -> u16 {
-    DEFAULT_KEEP_DAYS
-}
-
-fn keep_days<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
-    value::ranged(deserializer, "keep_days", 0..=3650)
+    Err(Mismatch::Value(allowed.into()))
 }
 
 /// Number of bytes: `64_000_000`, or text such as `"64M"`.
 #[derive(Clone, Copy)]
 struct Bytes(u64);
 
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(BytesReader)
-    }
-}
+/// Bytes that are allowed.
+const BYTES: &str = "bytes such as 500_000, \"500k\", \"64M\", \"2G\"";
 
-struct BytesReader;
+impl Value for Bytes {
+    const KINDS: &'static [Kind] = &[Kind::Whole, Kind::Text];
 
-impl Visitor<'_> for BytesReader {
-    type Value = Bytes;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("bytes such as 500_000 or \"64M\"")
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Bytes, E> {
-        u64::try_from(number).map(Bytes).map_err(|_| self.refused(&number.to_string()))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Bytes, E> {
-        let (number, unit) = match text.char_indices().next_back() {
-            Some((at, 'k')) => (&text[..at], 1_000),
-            Some((at, 'M')) => (&text[..at], 1_000_000),
-            Some((at, 'G')) => (&text[..at], 1_000_000_000),
-            Some((at, 'T')) => (&text[..at], 1_000_000_000_000),
-            _ => (text, 1),
+    fn from_toml(value: Toml) -> Result<Self, Mismatch> {
+        let bytes = match &value {
+            Toml::Integer(number) => u64::try_from(*number).ok(),
+            Toml::String(text) => bytes(text),
+            _ => None,
         };
-        let bytes = number.trim().parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
-        bytes.map(Bytes).ok_or_else(|| self.refused(text))
+        bytes.map(Self).ok_or_else(|| Mismatch::Value(BYTES.into()))
+    }
+
+    fn to_toml(&self) -> Option<Toml> {
+        self.0.to_toml()
     }
 }
 
-impl BytesReader {
-    fn refused<E: Error>(&self, given: &str) -> E {
-        E::custom(format!(
-            "invalid value: `{given}`: allowed are bytes such as 500_000, \"500k\", \"64M\", \"2G\""
-        ))
-    }
+/// Returns the bytes that a text such as `64M` means.
+fn bytes(text: &str) -> Option<u64> {
+    let (number, unit) = match text.char_indices().next_back() {
+        Some((at, 'k')) => (&text[..at], 1_000),
+        Some((at, 'M')) => (&text[..at], 1_000_000),
+        Some((at, 'G')) => (&text[..at], 1_000_000_000),
+        Some((at, 'T')) => (&text[..at], 1_000_000_000_000),
+        _ => (text, 1),
+    };
+    number.trim().parse::<u64>().ok()?.checked_mul(unit)
 }

@@ -1,17 +1,13 @@
 //! `[node] position`: where the node is.
 
+use ncmesh_engine::settings::{Kind, Mismatch, Toml, Value, from_serde};
 use ncmesh_engine::topology::{FARTHEST_M, Position};
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use std::fmt;
+use serde::Deserialize;
 
-/// Reads metres as a list, or degrees as a table: a list of two numbers does not say which it is,
-/// nor whether latitude or longitude comes first.
-pub(super) fn position<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Position>, D::Error> {
-    deserializer.deserialize_any(Reader).map(Some)
-}
+/// Place of a node: metres as a list, or degrees as a table. A list of two numbers does not say
+/// which it is, nor whether latitude or longitude comes first.
+#[derive(Clone, Copy)]
+pub(super) struct Place(pub(super) Position);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,36 +16,37 @@ struct Degrees {
     longitude: f64,
 }
 
-struct Reader;
+impl Value for Place {
+    const KINDS: &'static [Kind] = &[Kind::List, Kind::Table];
 
-impl<'de> Visitor<'de> for Reader {
-    type Value = Position;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[x, y] or [x, y, z] in metres, or { latitude = 52.5, longitude = 13.4 }")
+    fn from_toml(value: Toml) -> Result<Self, Mismatch> {
+        let allowed = |words: String| Mismatch::Value(words);
+        match value {
+            Toml::Array(list) => {
+                let axes: Result<Vec<f64>, Mismatch> =
+                    list.into_iter().map(f64::from_toml).collect();
+                let axes = match axes?[..] {
+                    [x, y] => [x, y, 0.0],
+                    [x, y, z] => [x, y, z],
+                    _ => return Err(allowed("[x, y] or [x, y, z] in metres".into())),
+                };
+                Position::plan(axes)
+                    .map(Self)
+                    .ok_or_else(|| allowed(format!("metres from -{FARTHEST_M} to {FARTHEST_M}")))
+            }
+            Toml::Table(_) => {
+                let Degrees { latitude, longitude } = from_serde(value)?;
+                Position::earth(latitude, longitude).map(Self).ok_or_else(|| {
+                    allowed("a latitude from -90 to 90 and a longitude from -180 to 180".into())
+                })
+            }
+            _ => Err(Mismatch::Type(
+                "[x, y] or [x, y, z] in metres, or { latitude = 52.5, longitude = 13.4 }",
+            )),
+        }
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Position, A::Error> {
-        let mut axes = [0.0; 3];
-        let mut read = 0;
-        while let Some(metres) = list.next_element::<f64>()? {
-            *axes.get_mut(read).ok_or_else(|| A::Error::invalid_length(read + 1, &self))? = metres;
-            read += 1;
-        }
-        if read < 2 {
-            return Err(A::Error::invalid_length(read, &self));
-        }
-        let allowed = || format!("position: allowed are metres from -{FARTHEST_M} to {FARTHEST_M}");
-        Position::plan(axes).ok_or_else(|| A::Error::custom(allowed()))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Position, A::Error> {
-        let table = serde::de::value::MapAccessDeserializer::new(table);
-        let Degrees { latitude, longitude } = Degrees::deserialize(table)?;
-        Position::earth(latitude, longitude).ok_or_else(|| {
-            A::Error::custom(
-                "position: allowed is a latitude from -90 to 90 and a longitude from -180 to 180",
-            )
-        })
+    fn to_toml(&self) -> Option<Toml> {
+        None
     }
 }

@@ -1,11 +1,9 @@
 //! `[radio]`: the kind of radio and its settings.
 
-use super::value;
 use crate::etherd::datagram::Token;
+use ncmesh_engine::settings::{Declared, Kind, Mismatch, Section, Setting, Toml, Value};
 use ncmesh_stack::MTUS;
-use serde::de::Visitor;
-use serde::{Deserialize, Deserializer};
-use std::fmt;
+use serde::Deserialize;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// `[radio]`.
@@ -29,77 +27,79 @@ impl RadioConfig {
     }
 }
 
-/// `kind = "udp"`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UdpConfig {
-    /// Name of the network interface, for instance `wlan0`.
-    pub interface: String,
-    /// UDP port, the same on all nodes.
-    #[serde(default = "default_port", deserialize_with = "port")]
-    pub port: u16,
-    /// Destination address of frames. The interface's IPv4 broadcast address if absent.
-    #[serde(default, deserialize_with = "broadcast")]
-    pub broadcast: Option<Ipv4Addr>,
-    /// Limit of the transmission rate, headers included. If absent, the driver's back-pressure
-    /// limits it, or 1 Mbit/s where there is none.
-    #[serde(default)]
-    pub rate: Option<Rate>,
-    /// Length of the largest frame, bytes of UDP payload: 28 less than the interface's MTU.
-    #[serde(default = "default_udp_mtu", deserialize_with = "mtu")]
-    pub mtu: usize,
+ncmesh_engine::settings! {
+    /// `kind = "udp"`.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct UdpConfig {
+        /// Name of the network interface. A daemon waits until it has an IPv4 address and a
+        /// carrier.
+        pub interface: String, allowed "an interface, such as `\"wlan0\"`";
+        /// UDP port, the same on all nodes.
+        pub port: u16 = 7117, within 1..=u16::MAX;
+        /// Destination address of frames.
+        pub broadcast: Option<Ipv4Addr> = None, absent "the interface's broadcast address",
+            allowed "an IPv4 address";
+        /// Most that is sent, all headers included. Not needed where the driver holds frames back
+        /// while the channel is busy, as most Wi-Fi drivers do. Where it does not, 1 Mbit/s is
+        /// sent, and `ncmesh status` asks for a rate: set it to what the channel carries.
+        pub rate: Option<Rate> = None, absent "as the driver takes frames", allowed RATES;
+        /// Length of the largest frame, bytes of UDP payload: 28 less than the interface's MTU.
+        pub mtu: usize = 1472, within MTUS, unit "bytes";
+    }
 }
 
-/// `kind = "air"`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AirConfig {
-    /// Address of the channel emulator.
-    #[serde(deserialize_with = "ether")]
-    pub ether: SocketAddr,
-    /// Index of this node's radio in the emulator.
-    pub index: u32,
-    /// Secret of the emulator's run.
-    #[serde(deserialize_with = "token")]
-    pub token: Token,
-    /// Length of the largest frame, bytes.
-    #[serde(default = "default_air_mtu", deserialize_with = "mtu")]
-    pub mtu: usize,
+ncmesh_engine::settings! {
+    /// `kind = "air"`, which the lab writes.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct AirConfig {
+        /// Address of the channel emulator.
+        pub ether: SocketAddr;
+        /// Index of this node's radio in the emulator.
+        pub index: u32;
+        /// Secret of the emulator's run.
+        pub token: Token;
+        /// Length of the largest frame.
+        pub mtu: usize = 1500, within MTUS, unit "bytes";
+    }
 }
 
-fn default_port() -> u16 {
-    7117
+impl RadioConfig {
+    /// Returns what is declared of the settings of a radio that an operator may choose.
+    #[must_use]
+    pub fn settings() -> Vec<Declared> {
+        let kind =
+            Setting::<UserKind>::new("kind", "Kind of radio: UDP broadcast on an interface.");
+        let mut all = vec![kind.declared()];
+        all.extend(UdpConfig::settings());
+        all
+    }
 }
 
-fn default_udp_mtu() -> usize {
-    1472
+ncmesh_engine::choices! {
+    /// Kinds of radios that an operator may choose. The channel emulator's is written by the lab.
+    #[derive(Clone, Copy)]
+    enum UserKind {
+        Udp = "udp",
+    }
 }
 
-fn default_air_mtu() -> usize {
-    1500
+impl Value for Token {
+    const KINDS: &'static [Kind] = String::KINDS;
+
+    fn from_toml(value: Toml) -> Result<Self, Mismatch> {
+        let token = String::from_toml(value)?.parse();
+        token.map_err(|error: <Token as std::str::FromStr>::Err| {
+            Mismatch::Problem(error.to_string())
+        })
+    }
+
+    fn to_toml(&self) -> Option<Toml> {
+        None
+    }
 }
 
-fn port<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
-    value::ranged(deserializer, "port", 1..=65_535)
-}
-
-fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    value::ranged(deserializer, "mtu", *MTUS.start() as i64..=*MTUS.end() as i64)
-}
-
-fn broadcast<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Ipv4Addr>, D::Error> {
-    let allowed = "an IPv4 address, for instance \"10.1.255.255\"";
-    value::parsed(deserializer, "broadcast", allowed).map(Some)
-}
-
-fn ether<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
-    value::parsed(deserializer, "ether", "an address and a port, for instance \"127.0.0.1:7000\"")
-}
-
-fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Token, D::Error> {
-    let token = String::deserialize(deserializer)?.parse();
-    token.map_err(|e| serde::de::Error::custom(format!("token: {e}")))
-}
+/// Bit rates that are allowed.
+const RATES: &str = "\"1k\" to \"100G\" (bits per second, in quotes), for instance \"20M\"";
 
 /// Bit rate, written `"500k"`, `"20M"`, `"5.5M"` or `"1G"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -120,31 +120,20 @@ impl std::str::FromStr for Rate {
         };
         let rate = number.parse::<f64>().ok().map(|n| n * unit);
         let rate = rate.filter(|r| (1e3..=1e11).contains(r));
-        rate.map(|bits_per_second| Self { bits_per_second }).ok_or_else(|| {
-            format!(
-                "rate = {text:?}: allowed is \"1k\" to \"100G\" (bits per second), \
-                 for instance \"20M\""
-            )
-        })
+        rate.map(|bits_per_second| Self { bits_per_second })
+            .ok_or_else(|| format!("rate = {text:?}: allowed is {RATES}"))
     }
 }
 
-impl<'de> Deserialize<'de> for Rate {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(RateReader)
-    }
-}
+impl Value for Rate {
+    const KINDS: &'static [Kind] = String::KINDS;
 
-struct RateReader;
-
-impl Visitor<'_> for RateReader {
-    type Value = Rate;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string such as \"8M\"")
+    fn from_toml(value: Toml) -> Result<Self, Mismatch> {
+        let rate = value.as_str().and_then(|text| text.parse().ok());
+        rate.ok_or_else(|| Mismatch::Value(RATES.into()))
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Rate, E> {
-        text.parse().map_err(E::custom)
+    fn to_toml(&self) -> Option<Toml> {
+        None
     }
 }

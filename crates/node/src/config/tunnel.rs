@@ -1,17 +1,14 @@
 //! `[tunnel]`: IP over the mesh through a TUN device.
 
-use super::value;
 use ipnet::IpNet;
 use ncmesh_engine::name::is_node_name;
 use ncmesh_engine::registry::{AUTO, Choice, ServiceKind, UnknownScheme};
+use ncmesh_engine::settings::{Kind, Mismatch, Toml, Value, from_serde};
 use ncmesh_engine::topology::MAX_PREFIXES;
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::gateway::{DEFAULT_QUEUE, GatewayConfig, Target};
 use ncmesh_wire::NodeId;
-use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Largest number of routes.
@@ -19,44 +16,46 @@ const MAX_ROUTES: usize = 4096;
 /// Length of the longest name of a network interface in Linux, bytes.
 const MAX_DEVICE_NAME: usize = 15;
 
-/// `[tunnel]`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TunnelConfig {
-    /// Name of the scheme that carries the packets, or `auto`.
-    #[serde(default = "default_scheme", deserialize_with = "scheme")]
-    pub scheme: String,
-    /// Name of the TUN device, which the daemon makes.
-    #[serde(default = "default_device", deserialize_with = "device")]
-    pub device: String,
-    /// Network namespace for the device, as `ip netns` names it. The daemon's own if absent.
-    #[serde(default, deserialize_with = "namespace")]
-    pub namespace: Option<String>,
-    /// Addresses of this node. Each prefix is reached through the device. The file may give a whole
-    /// network; the node's id then makes the address in it.
-    #[serde(deserialize_with = "addresses")]
-    pub address: Vec<IpNet>,
-    /// Networks behind this node, announced to the others.
-    #[serde(default, deserialize_with = "announce")]
-    pub announce: Vec<IpNet>,
-    /// Prefixes in which other nodes' announcements are taken for routes, besides those of
-    /// `address`. They are reached through the device.
-    #[serde(default, deserialize_with = "accept")]
-    pub accept: Vec<IpNet>,
-    /// Length of the longest IP packet, bytes. The longest that the scheme carries if absent.
-    #[serde(default, deserialize_with = "mtu")]
-    pub mtu: Option<usize>,
-    /// Whether the segment size of TCP connections through the device is limited to what fits.
-    #[serde(default = "yes")]
-    pub clamp_mss: bool,
-    /// Limit of packets that wait for one node while the scheme's queue is full.
-    #[serde(default = "default_queue", deserialize_with = "queue")]
-    pub queue: usize,
-    /// Addresses and the node each is reached through. Packets from that node may have no other
-    /// source address.
-    #[serde(default, deserialize_with = "routes")]
-    pub routes: Vec<(IpNet, Target)>,
+ncmesh_engine::settings! {
+    /// `[tunnel]`.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct TunnelConfig {
+        /// Name of the scheme that carries the packets.
+        pub scheme: String = AUTO.into(), read scheme, allowed "a tunnel scheme, or `\"auto\"`";
+        /// Name of the TUN device, which the daemon makes.
+        pub device: String = "ncmesh0".into(), read device,
+            allowed "1 to 15 of letters, digits, '.', '_', '-'";
+        /// Network namespace for the device.
+        pub namespace: Option<String> = None, absent "the daemon's", read namespace,
+            allowed "a name of `ip netns list`";
+        /// Addresses of this node, announced to the others. Each prefix is reached through the
+        /// device. A whole network, such as `10.44.0.0/16`, stands for the address in it whose host
+        /// part is the node's id.
+        pub address: Vec<IpNet>, read addresses,
+            allowed "a list of addresses with the lengths of their prefixes";
+        /// Networks behind this node, announced to the others.
+        pub announce: Vec<IpNet> = Vec::new(), read prefixes,
+            allowed "a list of prefixes, with the addresses at most 32";
+        /// Prefixes in which other nodes' announcements are used as routes, besides those of
+        /// `address`. They are reached through the device.
+        pub accept: Vec<IpNet> = Vec::new(), read prefixes, allowed "a list of prefixes";
+        /// Length of the longest IP packet. With IPv6 it is 1280 or more.
+        pub mtu: Option<usize> = None, absent "the longest packet of the scheme",
+            within super::TUNNEL_MTU_MIN..=65_535, unit "bytes";
+        /// Whether the segment size of TCP connections through the device is limited to what fits.
+        pub clamp_mss: bool = true;
+        /// Most packets that wait for one node while the scheme's queue is full.
+        pub queue: usize = DEFAULT_QUEUE, within 1..=10_000, unit "packets";
+        /// Addresses and the node each is reached through. Packets from that node may have no other
+        /// source address.
+        pub routes: Routes = Routes::default(),
+            allowed "a table: address or prefix = name or id of a node";
+    }
 }
+
+/// Prefixes, each with the node that it is reached through.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Routes(pub Vec<(IpNet, Target)>);
 
 impl TunnelConfig {
     /// Returns the settings of the gateway, for packets of up to `mtu` bytes.
@@ -64,7 +63,7 @@ impl TunnelConfig {
     pub fn gateway(&self, mtu: usize) -> GatewayConfig {
         GatewayConfig {
             addresses: self.address.iter().map(IpNet::addr).collect(),
-            routes: self.routes.clone(),
+            routes: self.routes.0.clone(),
             accept: self.address.iter().map(IpNet::trunc).chain(self.accept.clone()).collect(),
             announce: self.announced(),
             mtu,
@@ -83,7 +82,7 @@ impl TunnelConfig {
 
     /// Returns the prefixes that are reached through the device, other than by its addresses.
     pub fn beyond_addresses(&self) -> impl Iterator<Item = IpNet> + '_ {
-        let routed = self.routes.iter().map(|(prefix, _)| *prefix);
+        let routed = self.routes.0.iter().map(|(prefix, _)| *prefix);
         let all: BTreeSet<IpNet> = routed.chain(self.accept.iter().copied()).collect();
         all.into_iter().filter(|prefix| !self.address.iter().any(|own| own.contains(prefix)))
     }
@@ -103,7 +102,7 @@ impl TunnelConfig {
             Target::Id(node) => *node == id,
             Target::Name(node) => node == name,
         };
-        if let Some((prefix, _)) = self.routes.iter().find(|(_, target)| own(target)) {
+        if let Some((prefix, _)) = self.routes.0.iter().find(|(_, target)| own(target)) {
             return Err(format!("routes: {prefix} leads to this very node; name another"));
         }
 
@@ -138,22 +137,6 @@ fn by_id(given: IpNet, id: NodeId) -> Result<IpNet, String> {
     IpNet::new(address, given.prefix_len()).map_err(|e| e.to_string())
 }
 
-fn default_scheme() -> String {
-    AUTO.into()
-}
-
-fn default_device() -> String {
-    "ncmesh0".into()
-}
-
-fn default_queue() -> usize {
-    DEFAULT_QUEUE
-}
-
-fn yes() -> bool {
-    true
-}
-
 /// Returns the tunnel scheme of this name.
 ///
 /// # Errors
@@ -162,54 +145,44 @@ pub(crate) fn choose(name: &str) -> Result<Choice, UnknownScheme> {
     REGISTRY.choose(ServiceKind::Tunnel, name)
 }
 
-fn scheme<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let name = String::deserialize(deserializer)?;
-    choose(&name).map_err(Error::custom)?;
+fn scheme(value: Toml) -> Result<String, Mismatch> {
+    let name = String::from_toml(value)?;
+    choose(&name).map_err(|unknown| Mismatch::Problem(unknown.to_string()))?;
     Ok(name)
 }
 
-fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let name = String::deserialize(deserializer)?;
+fn device(value: Toml) -> Result<String, Mismatch> {
+    let name = String::from_toml(value)?;
     let fits = (1..=MAX_DEVICE_NAME).contains(&name.len()) && is_node_name(&name);
     if fits && !matches!(name.as_str(), "." | "..") {
         return Ok(name);
     }
-    let allowed = "1 to 15 of letters, digits, '.', '_', '-'";
-    Err(Error::custom(format!("device = {name:?}: allowed is {allowed}")))
+    Err(Mismatch::Value("1 to 15 of letters, digits, '.', '_', '-'".into()))
 }
 
-fn namespace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let name = String::deserialize(deserializer)?;
+fn namespace(value: Toml) -> Result<Option<String>, Mismatch> {
+    let name = String::from_toml(value)?;
     if !name.is_empty() && !name.contains('/') && name != "." && name != ".." {
         return Ok(Some(name));
     }
-    Err(Error::custom(format!("namespace = {name:?}: allowed is a name of `ip netns list`")))
+    Err(Mismatch::Value("a name of `ip netns list`".into()))
 }
 
-fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
-    value::ranged(deserializer, "mtu", super::TUNNEL_MTU_MIN as i64..=65_535).map(Some)
-}
-
-fn queue<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    value::ranged(deserializer, "queue", 1..=10_000)
-}
-
-fn addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
-    let texts = Vec::<String>::deserialize(deserializer)?;
+fn addresses(value: Toml) -> Result<Vec<IpNet>, Mismatch> {
+    let texts = Vec::<String>::from_toml(value)?;
     let address = |text: &String| {
         let usable = |net: &IpNet| is_host(net.addr());
         text.parse().ok().filter(usable).ok_or_else(|| {
             let allowed =
                 "a host's address with the length of its prefix, for instance \"10.44.0.3/24\", \
                  or a network, in which the id makes the address";
-            Error::custom(format!("address = {text:?}: allowed is {allowed}"))
+            Mismatch::Problem(format!("{text:?}: allowed is {allowed}"))
         })
     };
     let all: Vec<IpNet> = texts.iter().map(address).collect::<Result<_, _>>()?;
     if all.is_empty() {
-        return Err(Error::custom(
-            "address is empty: give this node one, for instance \"10.44.0.3/24\"",
-        ));
+        let problem = "the list is empty: give this node one, for instance \"10.44.0.3/24\"";
+        return Err(Mismatch::Problem(problem.into()));
     }
     Ok(all)
 }
@@ -220,84 +193,64 @@ fn is_host(address: IpAddr) -> bool {
     !address.is_unspecified() && !address.is_multicast() && !address.is_loopback() && !broadcast
 }
 
-fn routes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(IpNet, Target)>, D::Error> {
-    let texts = BTreeMap::<String, RouteTarget>::deserialize(deserializer)?;
-    if texts.len() > MAX_ROUTES {
-        return Err(Error::custom(format!("routes: allowed are up to {MAX_ROUTES}")));
-    }
-    let mut routes = BTreeMap::new();
-    for (text, RouteTarget(target)) in texts {
-        let prefix = prefix("routes", &text).map_err(Error::custom)?;
-        if routes.insert(prefix, target).is_some() {
-            return Err(Error::custom(format!("routes: {prefix} stands there twice")));
+impl Value for Routes {
+    const KINDS: &'static [Kind] = &[Kind::Table];
+
+    fn from_toml(value: Toml) -> Result<Self, Mismatch> {
+        let texts: BTreeMap<String, Toml> = from_serde(value)?;
+        if texts.len() > MAX_ROUTES {
+            return Err(Mismatch::Problem(format!("allowed are up to {MAX_ROUTES}")));
         }
+        let mut routes = BTreeMap::new();
+        for (text, node) in texts {
+            let prefix = prefix(&text)?;
+            if routes.insert(prefix, target(&node)?).is_some() {
+                return Err(Mismatch::Problem(format!("{prefix} stands there twice")));
+            }
+        }
+        Ok(Self(routes.into_iter().collect()))
     }
-    Ok(routes.into_iter().collect())
+
+    fn to_toml(&self) -> Option<Toml> {
+        None
+    }
 }
 
-fn announce<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
-    prefixes("announce", deserializer)
-}
-
-fn accept<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
-    prefixes("accept", deserializer)
-}
-
-fn prefixes<'de, D: Deserializer<'de>>(
-    setting: &str,
-    deserializer: D,
-) -> Result<Vec<IpNet>, D::Error> {
+fn prefixes(value: Toml) -> Result<Vec<IpNet>, Mismatch> {
     let mut prefixes = BTreeSet::new();
-    for text in Vec::<String>::deserialize(deserializer)? {
-        let prefix = prefix(setting, &text).map_err(Error::custom)?;
+    for text in Vec::<String>::from_toml(value)? {
+        let prefix = prefix(&text)?;
         if !prefixes.insert(prefix) {
-            return Err(Error::custom(format!("{setting}: {prefix} stands there twice")));
+            return Err(Mismatch::Problem(format!("{prefix} stands there twice")));
         }
     }
     Ok(prefixes.into_iter().collect())
 }
 
 /// Reads a prefix of a setting.
-fn prefix(setting: &str, text: &str) -> Result<IpNet, String> {
+fn prefix(text: &str) -> Result<IpNet, Mismatch> {
     let host = || text.parse::<IpAddr>().ok().map(IpNet::from);
     let Some(prefix) = text.parse().ok().or_else(host) else {
         let allowed = "an address or a prefix, for instance \"192.168.7.0/24\"";
-        return Err(format!("{setting}: {text:?}: allowed is {allowed}"));
+        return Err(Mismatch::Problem(format!("{text:?}: allowed is {allowed}")));
     };
     if prefix == prefix.trunc() {
         return Ok(prefix);
     }
-    Err(format!("{setting}: {text:?} has bits beyond its prefix; write \"{}\"", prefix.trunc()))
+    let problem = format!("{text:?} has bits beyond its prefix; write \"{}\"", prefix.trunc());
+    Err(Mismatch::Problem(problem))
 }
 
-/// The node that a route of the file leads to: a name or an id.
-struct RouteTarget(Target);
-
-impl<'de> Deserialize<'de> for RouteTarget {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TargetReader).map(Self)
-    }
-}
-
-struct TargetReader;
-
-impl Visitor<'_> for TargetReader {
-    type Value = Target;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a node's name or its id, 1 to 65534")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<Target, E> {
-        if is_node_name(name) {
-            return Ok(Target::Name(name.into()));
+/// Reads the node that a route of the file leads to.
+fn target(value: &Toml) -> Result<Target, Mismatch> {
+    match value {
+        Toml::String(name) if is_node_name(name) => Ok(Target::Name(name.clone())),
+        Toml::String(name) => Err(Mismatch::Problem(format!("no node can be named {name:?}"))),
+        Toml::Integer(id) => {
+            let id = u16::try_from(*id).ok().filter(|id| (1..u16::MAX).contains(id));
+            id.map(|id| Target::Id(NodeId(id)))
+                .ok_or_else(|| Mismatch::Problem("allowed are ids 1 to 65534".into()))
         }
-        Err(E::custom(format!("routes: no node can be named {name:?}")))
-    }
-
-    fn visit_i64<E: Error>(self, id: i64) -> Result<Target, E> {
-        let id = u16::try_from(id).ok().filter(|id| (1..u16::MAX).contains(id));
-        id.map(|id| Target::Id(NodeId(id)))
-            .ok_or_else(|| E::custom("routes: allowed are ids 1 to 65534"))
+        _ => Err(Mismatch::Problem("allowed is a node's name or its id, 1 to 65534".into())),
     }
 }

@@ -1,7 +1,5 @@
 //! `[web]`: the console over HTTP.
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,25 +7,19 @@ use std::path::{Path, PathBuf};
 /// Length of the shortest token, characters: 64 bits in hexadecimal.
 const SHORTEST_TOKEN: usize = 16;
 
-/// Section `[web]`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WebConfig {
-    /// Address and port. There is no encryption: other than a loopback address, it should be one
-    /// that only trusted hosts reach.
-    #[serde(deserialize_with = "address")]
-    pub listen: SocketAddr,
-    /// File whose first line is the token for commands. Without it the console is for looking only.
-    pub token_file: Option<PathBuf>,
-    /// Other names of this host that browsers may use.
-    #[serde(default)]
-    pub names: Vec<String>,
-}
-
-fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let allowed = "listen: allowed are an address and a port, such as \"127.0.0.1:7180\"";
-    text.parse().map_err(|_| D::Error::custom(allowed))
+ncmesh_engine::settings! {
+    /// Section `[web]`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct WebConfig {
+        /// Address and port where the console is served. There is no encryption: other than a
+        /// loopback address, it should be one that only trusted hosts reach.
+        pub listen: SocketAddr, allowed "an address and a port";
+        /// File whose first line, 16 characters or more, is the token that allows commands. Without
+        /// it the console is for looking only.
+        pub token_file: Option<PathBuf> = None, allowed "a file";
+        /// Other names of this host that browsers may use.
+        pub names: Vec<String> = Vec::new(), allowed "a list of names";
+    }
 }
 
 /// Why a file has no token for the console's commands.

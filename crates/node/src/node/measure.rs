@@ -4,7 +4,7 @@ use super::Node;
 use super::tunnel::Tunnel;
 use crate::api::answers::{BandwidthRequest, Measured};
 use crate::api::types::{ApiError, ErrorCode};
-use ncmesh_engine::registry::AUTO;
+use ncmesh_engine::registry::{AUTO, Choice};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_host::gateway::StackMesh;
 use ncmesh_host::measure::{self, Bandwidth, Outcome, RunSettings, SHORTEST};
@@ -52,11 +52,13 @@ impl Node {
     /// [`ErrorCode::Busy`] if a run is under way.
     pub(crate) fn begin_run(&mut self, request: &BandwidthRequest) -> Result<Running, ApiError> {
         let to = self.resolve_name(&request.node)?;
-        let scheme = self.packet_scheme();
-        let Some(longest) = self.stack.longest_packet(scheme) else {
+        let choice = self.packet_scheme();
+        let longest = choice.and_then(|choice| self.stack.longest_packet(choice.scheme));
+        let (Some(choice), Some(longest)) = (choice, longest) else {
             let problem = "this program was built without a tunnel scheme";
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         };
+        let scheme = choice.entry.name;
         let BandwidthRequest { seconds, bytes, rate_bps, .. } = *request;
         let (least, most) = SECONDS.into_inner();
         let problem = if !SECONDS.contains(&seconds) {
@@ -113,17 +115,17 @@ impl Node {
     }
 
     /// Returns the scheme that packets leave by: the tunnel's, or the default one without a tunnel.
-    fn packet_scheme(&self) -> &'static str {
+    fn packet_scheme(&self) -> Option<Choice> {
         let own = self.tunnel.as_ref().map(Tunnel::scheme);
-        let default = || crate::config::choose(AUTO).map_or("", |choice| choice.entry.name);
-        own.unwrap_or_else(default)
+        own.or_else(|| crate::config::choose(AUTO).ok())
     }
 
     fn with_measurements<R>(
         &mut self,
         call: impl FnOnce(&mut Measurements, &mut StackMesh<'_>, Instant) -> R,
     ) -> R {
-        let (scheme, now) = (self.packet_scheme(), self.clock.now());
+        let scheme = self.packet_scheme().map(|choice| choice.scheme);
+        let now = self.clock.now();
         let (stack, storage) = (&mut self.stack, &mut self.storage);
         call(&mut self.measurements, &mut StackMesh { stack, storage, scheme, now }, now)
     }

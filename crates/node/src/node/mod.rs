@@ -31,7 +31,7 @@ pub use console::View;
 pub use handle::{Command, Handle};
 pub(crate) use metrics::MEDIA_TYPE as METRICS_TYPE;
 use ncmesh_engine::TxReport;
-use ncmesh_engine::file::FileLimits;
+use ncmesh_engine::file::{FileLimits, SendError};
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Instant;
 use ncmesh_engines::REGISTRY;
@@ -189,7 +189,8 @@ impl Node {
     fn check_schemes(&mut self) -> Result<(), ConfigError> {
         for entry in REGISTRY.of(ServiceKind::File) {
             let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
-            if let Err(e) = stack.geometry_for(entry.name, 1) {
+            let scheme = REGISTRY.scheme(entry.name).ok_or(SendError::UnknownScheme);
+            if let Err(e) = scheme.and_then(|scheme| stack.geometry_for(scheme, 1)) {
                 let section = entry.name.to_owned();
                 return Err(ConfigError { section, problem: e.to_string() });
             }

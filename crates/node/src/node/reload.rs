@@ -215,10 +215,10 @@ mod tests {
     async fn a_file_with_a_mistake_changes_nothing() {
         let (mut node, _calls, _dir) = node();
         let text =
-            CONFIG.replace("id = 3\n", "id = 3\nposition = [1, 2]\n") + "[link]\nhello_s = 99.0\n";
+            CONFIG.replace("id = 3\n", "id = 3\nposition = [1, 2]\n") + "[forward]\nqueue = 0\n";
         let refused = node.reload(&read(&text)).unwrap_err();
         assert!(refused.error.contains("nothing was changed: /etc/ncmesh/node.toml:"), "{refused}");
-        assert!(refused.error.contains("hello_s"), "{refused}");
+        assert!(refused.error.contains("queue"), "{refused}");
         assert_eq!(node.configuration().position, None);
     }
 }

@@ -47,8 +47,9 @@ impl Node {
     /// [`ErrorCode::BadRequest`] or [`ErrorCode::File`].
     pub fn cut(&mut self, scheme: &str, size: u64) -> Result<Geometry, ApiError> {
         let now = self.clock.now();
-        let cut = self.stack.at(now, &mut self.storage).geometry_for(scheme, size);
-        cut.map_err(|e| refused(&e))
+        let scheme = self.stack.scheme(scheme).ok_or(SendError::UnknownScheme);
+        let mut stack = self.stack.at(now, &mut self.storage);
+        scheme.and_then(|scheme| stack.geometry_for(scheme, size)).map_err(|e| refused(&e))
     }
 
     /// Hands a file to its engine, which announces it at once. Without `contents` and `leaves` (it
@@ -78,7 +79,9 @@ impl Node {
             open: file.open,
         };
         let now = self.clock.now();
-        let sent = self.stack.at(now, &mut self.storage).send_file(&file.scheme, outgoing);
+        let scheme = self.stack.scheme(&file.scheme).ok_or(SendError::UnknownScheme);
+        let mut stack = self.stack.at(now, &mut self.storage);
+        let sent = scheme.and_then(|scheme| stack.send_file(scheme, outgoing));
         sent.map_err(|e| refused(&e))?;
         if let Some(contents) = contents {
             self.storage.provide(flow, contents);

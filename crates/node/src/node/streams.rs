@@ -5,8 +5,8 @@ use crate::api::types::{
     ApiError, ErrorCode, JoinedGroup, Problem, Stream, StreamQueue, StreamReceiving, StreamSending,
 };
 use crate::stream::{Layer, Ports, ReceiveStream, SendStream, StreamSection, check_layers};
-use ncmesh_engine::registry::ServiceKind;
-use ncmesh_engine::stream::{self, LAYERS, StreamPacketError, StreamStatus};
+use ncmesh_engine::registry::{AUTO, Scheme, ServiceKind};
+use ncmesh_engine::stream::{self, LAYERS, StreamError, StreamPacketError, StreamStatus};
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::streams::{Egress, IngressPacket, too_long};
 use std::io;
@@ -21,8 +21,12 @@ pub(super) struct Streams {
 }
 
 /// Returns the scheme that carries streams.
-fn scheme() -> &'static str {
-    REGISTRY.of(ServiceKind::Stream).next().map_or("", |entry| entry.name)
+///
+/// # Errors
+/// [`StreamError`] if this program was built without one.
+fn scheme() -> Result<Scheme, StreamError> {
+    let choice = REGISTRY.choose(ServiceKind::Stream, AUTO);
+    choice.map(|choice| choice.scheme).map_err(|_| StreamError::UnknownScheme)
 }
 
 fn bad(problem: impl Into<String>) -> ApiError {
@@ -53,7 +57,7 @@ impl Node {
         let ports = Ports::open(&request.layers).map_err(|(layer, e)| port_error(&layer, &e))?;
         let names: Vec<String> = request.layers.iter().map(|layer| layer.name.clone()).collect();
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
-        let opened = stack.open_stream(scheme(), &request.group, &names);
+        let opened = scheme().and_then(|scheme| stack.open_stream(scheme, &request.group, &names));
         let flow = opened.map_err(|e| bad(e.to_string()))?;
         self.streams.ports.read(&request.group, flow, ports);
         tracing::info!("stream {flow} to group {}: {}", request.group, names.join(", "));
@@ -69,7 +73,9 @@ impl Node {
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
         let ports = request.layers.iter().map(|layer| (layer.name.clone(), layer.port));
         let egress = (request.utility(), Egress::Layers(ports.collect()));
-        let joined = self.streams.host.join(&mut stack, scheme(), &request.group, egress);
+        let host = &mut self.streams.host;
+        let joined =
+            scheme().and_then(|scheme| host.join(&mut stack, scheme, &request.group, egress));
         joined.map_err(|e| bad(e.to_string()))?;
         let opened = self.streams.ports.open_egress();
         opened.map_err(|e| ApiError::new(ErrorCode::Port, format!("no UDP socket: {e}")))?;
@@ -84,7 +90,8 @@ impl Node {
     pub fn stop_sending(&mut self, group: &str) -> Result<(), ApiError> {
         self.streams.ports.stop_reading(group);
         let now = self.clock.now();
-        if self.stack.at(now, &mut self.storage).close_stream(scheme(), group) {
+        let mut stack = self.stack.at(now, &mut self.storage);
+        if scheme().is_ok_and(|scheme| stack.close_stream(scheme, group)) {
             tracing::info!("stream to group {group} ended");
             return Ok(());
         }
@@ -97,7 +104,8 @@ impl Node {
     /// [`ErrorCode::NotFound`].
     pub fn stop_receiving(&mut self, group: &str) -> Result<(), ApiError> {
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
-        if self.streams.host.leave(&mut stack, scheme(), group) {
+        let host = &mut self.streams.host;
+        if scheme().is_ok_and(|scheme| host.leave(&mut stack, scheme, group)) {
             tracing::info!("left group {group}");
             return Ok(());
         }
@@ -106,8 +114,9 @@ impl Node {
 
     /// Takes a datagram that came in by a port.
     pub fn handle_ingress(&mut self, packet: &IngressPacket) {
+        let Ok(scheme) = scheme() else { return };
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
-        let sent = self.streams.host.send(&mut stack, scheme(), packet);
+        let sent = self.streams.host.send(&mut stack, scheme, packet);
         if let Err(StreamPacketError::TooLong { bytes, longest }) = sent
             && !self.streams.warned
         {
@@ -120,7 +129,7 @@ impl Node {
     pub(super) fn stream_hints(&self) -> Vec<String> {
         let streams: Vec<StreamStatus> =
             self.stack.streams().into_iter().map(|(_, status)| status).collect();
-        let longest = self.stack.longest_stream_packet(scheme());
+        let longest = scheme().ok().and_then(|scheme| self.stack.longest_stream_packet(scheme));
         let source = |status: &StreamStatus| self.name_of(status.flow.source);
         self.streams.host.hints(&streams, &self.stack.stream_groups(), longest, source)
     }

@@ -329,7 +329,10 @@ fn a_token_must_be_there_and_long() {
     }
     let text = format!("{CONFIG}[web]\nlisten = \"roof:7180\"\n");
     let error = NodeConfig::parse(&file, text).unwrap_err().to_string();
-    assert!(error.contains("node.toml:8") && error.contains("listen: allowed"), "{error}");
+    assert!(
+        error.contains("node.toml:8") && error.contains("allowed is an address and a port"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -29,21 +29,27 @@ impl Tunnel {
         let Some(tunnel) = config.tunnel.clone() else { return Ok(None) };
         let error = |problem| ConfigError { section: "tunnel".into(), problem };
         let scheme = choose(&tunnel.scheme).map_err(|e| error(e.to_string()))?;
-        let mtu = mtu(&tunnel, scheme.entry.name, stack, config.radio.mtu());
+        let mtu = mtu(&tunnel, scheme, stack, config.radio.mtu());
         let mtu = mtu.map_err(error)?;
         let gateway = Gateway::new(tunnel.gateway(mtu));
         Ok(Some(Self { config: tunnel, scheme, mtu, gateway }))
     }
 
-    /// Returns the name of the scheme that packets leave by.
-    pub(super) fn scheme(&self) -> &'static str {
-        self.scheme.entry.name
+    /// Returns the scheme that packets leave by.
+    pub(super) fn scheme(&self) -> Choice {
+        self.scheme
     }
 }
 
 /// Returns the length of the longest IP packet, bytes.
-fn mtu(tunnel: &TunnelConfig, scheme: &str, stack: &Stack, frame: usize) -> Result<usize, String> {
-    let longest = stack.longest_packet(scheme).unwrap_or(0).min(65_535);
+fn mtu(
+    tunnel: &TunnelConfig,
+    choice: Choice,
+    stack: &Stack,
+    frame: usize,
+) -> Result<usize, String> {
+    let scheme = choice.entry.name;
+    let longest = stack.longest_packet(choice.scheme).unwrap_or(0).min(65_535);
     // IP demands a least MTU, and more of IPv6 than of IPv4.
     let mut prefixes = tunnel.announced().into_iter().chain(tunnel.beyond_addresses());
     let has_v6 = prefixes.any(|prefix| prefix.addr().is_ipv6());
@@ -110,7 +116,7 @@ impl Node {
         let choice = choose(name).map_err(|e| refusal(e.to_string()))?;
         let Tunnel { config, mtu, .. } = tunnel;
         let scheme = choice.entry.name;
-        let longest = self.stack.longest_packet(scheme).unwrap_or(0);
+        let longest = self.stack.longest_packet(choice.scheme).unwrap_or(0);
         // The device's MTU stays: the host has told it to its connections.
         if longest < *mtu {
             return Err(refusal(format!(
@@ -233,7 +239,8 @@ impl Node {
 
     /// Returns the latest round trip of a flow that begins here and goes by the tunnel's scheme.
     fn round_trip(&self, scheme: &str, flow: &FlowStatus) -> Option<RoundTrip> {
-        let is_own = |tunnel: &&Tunnel| flow.source == self.id() && scheme == tunnel.scheme();
+        let is_own =
+            |tunnel: &&Tunnel| flow.source == self.id() && scheme == tunnel.scheme.entry.name;
         let tunnel = self.tunnel.as_ref().filter(is_own)?;
         tunnel.gateway.round_trip(flow.destination, self.clock.now())
     }
@@ -242,7 +249,8 @@ impl Node {
         let Some(tunnel) = &mut self.tunnel else { return };
         let now = self.clock.now();
         let (stack, storage) = (&mut self.stack, &mut self.storage);
-        let mut mesh = StackMesh { stack, storage, scheme: tunnel.scheme(), now };
+        let scheme = Some(tunnel.scheme.scheme);
+        let mut mesh = StackMesh { stack, storage, scheme, now };
         call(&mut tunnel.gateway, &mut mesh, now);
     }
 }

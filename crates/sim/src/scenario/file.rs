@@ -5,10 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use ncmesh_engine::settings::{Declared, Section};
+use ncmesh_medium::MAX_FRAME_BYTES;
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::medium::Medium;
+use super::mobility::FARTHEST_M;
 use super::placement::{Grid, Uniform};
 use super::quantity::{self, Quantity};
 use super::stream::StreamTable;
@@ -33,8 +36,8 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) link: Vec<Spanned<Link>>,
     pub(super) medium: Spanned<Medium>,
-    pub(super) measure: Option<Spanned<Measure>>,
-    pub(super) processing: Option<Spanned<Processing>>,
+    pub(super) measure: Option<Measure>,
+    pub(super) processing: Option<Processing>,
     pub(super) traffic: Option<Traffic>,
     #[serde(default)]
     pub(super) flow: Vec<Flow>,
@@ -52,15 +55,18 @@ fn default_seed() -> u64 {
     1
 }
 
-/// A table `[[node]]`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Node {
-    pub(super) name: Spanned<String>,
-    pub(super) x: Option<f64>,
-    pub(super) y: Option<f64>,
-    #[serde(default)]
-    pub(super) z: f64,
+ncmesh_engine::settings! {
+    /// A table `[[node]]`.
+    pub(super) struct Node {
+        /// Name of the node.
+        pub(super) name: Spanned<String>, allowed "1 to 63 of letters, digits, `.`, `_`, `-`";
+        /// Metres east of any origin. Both `x` and `y`, or none.
+        pub(super) x: Option<f64> = None, within -FARTHEST_M..=FARTHEST_M, unit "m";
+        /// Metres north of the origin.
+        pub(super) y: Option<f64> = None, within -FARTHEST_M..=FARTHEST_M, unit "m";
+        /// Metres up.
+        pub(super) z: f64 = 0.0, within -FARTHEST_M..=FARTHEST_M, unit "m";
+    }
 }
 
 /// The table `[topology]`. A scenario may have at most one of its keys; `step_s` belongs to those
@@ -93,22 +99,29 @@ pub(super) struct Link {
     pub(super) wired: bool,
 }
 
-/// The table `[measure]`: broadcast probes that measure all links before the run.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Measure {
-    pub(super) seconds: f64,
-    pub(super) bytes: usize,
-    pub(super) period_s: f64,
+ncmesh_engine::settings! {
+    /// The table `[measure]`: broadcast probes that measure all links before the run.
+    #[derive(Clone, Copy)]
+    pub(super) struct Measure {
+        /// Length of the measurement.
+        pub(super) seconds: f64, within 0.001..=1e9, at_least "period_s", unit "s";
+        /// Time between two probes of a node.
+        // Shorter periods would fill the channel with probes.
+        pub(super) period_s: f64, within 0.001..=1e6, unit "s";
+        /// Length of a probe.
+        pub(super) bytes: usize, within 1..=MAX_FRAME_BYTES, unit "bytes";
+    }
 }
 
-/// The table `[processing]`: time that nodes spend on each received frame.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Processing {
-    #[serde(default)]
-    pub(super) least_s: f64,
-    pub(super) most_s: f64,
+ncmesh_engine::settings! {
+    /// The table `[processing]`: time that nodes spend on each received frame.
+    #[derive(Clone, Copy)]
+    pub(super) struct Processing {
+        /// Shortest time.
+        pub(super) least_s: f64 = 0.0, within 0..=1, at_most "most_s", unit "s";
+        /// Longest time.
+        pub(super) most_s: f64, within 0..=1, unit "s";
+    }
 }
 
 /// The table `[traffic]`: a file transfer.
@@ -164,3 +177,14 @@ pub(super) struct Rate(#[serde(deserialize_with = "quantity::bit_rate")] pub(sup
 /// A size, bytes.
 #[derive(Clone, Copy, Deserialize)]
 pub(super) struct Size(#[serde(deserialize_with = "quantity::size")] pub(super) Quantity);
+
+/// Returns what is declared of the tables of a scenario, by the names of the tables.
+#[must_use]
+pub fn sections() -> Vec<(&'static str, Vec<Declared>)> {
+    let own = [
+        ("node", Node::settings()),
+        ("measure", Measure::settings()),
+        ("processing", Processing::settings()),
+    ];
+    own.into_iter().chain(super::medium::sections()).collect()
+}

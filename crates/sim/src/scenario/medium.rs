@@ -2,183 +2,278 @@
 //!
 //! The types mirror the keys of the file. [`Medium::config`] turns them into a [`MediumConfig`]:
 //! over links of given losses, or over radios at the nodes' positions where `[medium.propagation]`
-//! is present. Keys that are absent keep the medium's defaults. Ranges are checked by
-//! [`MediumConfig::validate`], so that they exist once.
+//! is present. Keys that are absent keep the medium's defaults. [`MediumConfig::validate`] checks
+//! what depends on several of them.
 
-use ncmesh_medium::{
-    Bursts, ChannelConfig, Conflict, Fading, LinkPower, LinksConfig, LossMatrix, MacConfig,
-    MediumConfig, PathLoss, Phy, RadioConfig, ReceptionConfig, ReceptionModel, Sense, SlotOrder,
+use ncmesh_engine::settings::{
+    Declared, Kind, Mismatch, Section, Setting, Toml, Value, from_serde,
 };
-use serde::Deserialize;
+use ncmesh_medium::{
+    BIT_RATES, Bursts, ChannelConfig, Conflict, Fading, LinkPower, LinksConfig, LossMatrix,
+    MAC_OVERHEAD_BYTES, MAX_FRAME_BYTES, MacConfig, MediumConfig, PathLoss, Phy, RETRY_LIMIT,
+    RadioConfig, ReceptionConfig, ReceptionModel, Sense, SlotOrder,
+};
+use ncmesh_stack::MTUS;
+use serde::de::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::quantity::{self, Quantity};
 use super::{Node, Position};
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Medium {
-    phy: PhyName,
-    #[serde(deserialize_with = "quantity::bit_rate")]
-    bit_rate: Quantity,
-    #[serde(default)]
-    mac: MacName,
-    rts_threshold_bytes: Option<usize>,
-    long_retry_limit: Option<u32>,
-    #[serde(default)]
-    conflict: ConflictName,
-    #[serde(default)]
-    order: OrderName,
-    #[serde(default)]
-    sense: SenseName,
-    bursts: Option<BurstsTable>,
-    #[serde(default)]
-    link_power: LinkPowerName,
-    retry_limit: Option<u32>,
-    mac_overhead_bytes: Option<usize>,
-    pub(super) mtu: Option<Spanned<usize>>,
-    cw_min: Option<u32>,
-    cw_max: Option<u32>,
-    #[serde(default)]
-    overhear_unicast: bool,
-    pub(super) propagation: Option<Spanned<Propagation>>,
-    reception: Option<Reception>,
+ncmesh_engine::settings! {
+    /// `[medium]`.
+    pub(super) struct Medium {
+        /// Physical layer: timing, see below. `"802.11a"` is also pure 802.11g.
+        phy: PhyName;
+        /// Bit rate of all data frames.
+        bit_rate: BitRate, within BIT_RATES,
+            allowed "a quantity from 1 kbit/s to 10 Gbit/s";
+        /// Access to the channel, see above.
+        mac: MacName = MacName::Dcf;
+        /// Slotted: two nodes do not send together if either hears the other; or also if a third
+        /// node hears both. With the first, two relays that do not hear each other still collide at
+        /// a common receiver: in `diamond` they hardly ever reach the destination.
+        conflict: ConflictName = ConflictName::Audible;
+        /// Slotted: the order in which nodes join the set of a slot. By weight: the node with the
+        /// largest MC2 weight W(n) first; nodes of other engines weigh the same. Ties, and
+        /// `"random"`, are random.
+        order: OrderName = OrderName::Weight;
+        /// DCF: unicast frames of at least this length, MAC overhead included, use RTS and CTS.
+        rts_threshold_bytes: Option<usize> = None, allowed "bytes, 0 or more";
+        /// Which radios sense each other: those between which frames can pass in either direction;
+        /// or all. Slotted access has no carrier sense: with `"audible"` a frame disturbs only
+        /// nodes that can read it.
+        sense: SenseName = SenseName::Audible;
+        /// Most transmissions of a unicast frame, the first included (dot11ShortRetryLimit).
+        retry_limit: u32 = RETRY_LIMIT, within 1..=255;
+        /// DCF with RTS: most transmissions of a data frame after its CTS (dot11LongRetryLimit).
+        /// `retry_limit` then holds for the RTS alone; without this key it holds for both together.
+        long_retry_limit: Option<u32> = None, within 1..=255;
+        /// Length that is added to each frame: 802.11 header 24, LLC/SNAP 8, FCS 4.
+        mac_overhead_bytes: usize = MAC_OVERHEAD_BYTES, within 0..=MAX_FRAME_BYTES, unit "bytes";
+        /// Length of the largest frame that a node hands to its radio: the MTU of Wi-Fi interfaces
+        /// under Linux.
+        pub(super) mtu: usize = 1500, within *MTUS.start()..=MAX_FRAME_BYTES, unit "bytes";
+        /// First contention window: backoff is drawn from 0 to `cw_min`.
+        cw_min: Option<u32> = None, absent "of the `phy`", within 0..=65_535, at_most "cw_max",
+            unit "slots";
+        /// Largest contention window.
+        cw_max: Option<u32> = None, absent "of the `phy`", within 0..=65_535, unit "slots";
+        /// Whether other nodes also receive unicast frames, as a radio in monitor mode would. Linux
+        /// does not deliver them to a station's socket.
+        overhear_unicast: bool = false;
+        /// Bursty losses (Gilbert-Elliott). A burst lasts `mean_s` on average. Each link is bad for
+        /// the share of time that gives its mean loss. Defaults: `loss_good` 0, `loss_bad` 1. A
+        /// link whose loss is not between them has no bursts.
+        bursts: Option<Nested<BurstsTable>> = None, allowed "`{ mean_s, loss_good, loss_bad }`";
+        /// Power of overlapping frames. Equal: both are lost. Rayleigh: as strong as the link's
+        /// loss says under Rayleigh fading (mean power `needed / -ln(1 - loss)`, drawn again for
+        /// each frame), so the stronger one may be received, as `[medium.reception]` says.
+        link_power: LinkPowerName = LinkPowerName::Equal;
+        /// Power over distance instead of losses, see below.
+        pub(super) propagation: Option<Nested<Propagation>> = None, allowed "a table";
+        /// Which of several overlapping frames is received, see below.
+        reception: Option<Nested<Reception>> = None, allowed "a table",
+            absent "threshold of 10 dB, no capture";
+    }
 }
 
-#[derive(Clone, Copy, Deserialize)]
-enum PhyName {
-    #[serde(rename = "802.11b")]
-    Dot11b,
-    #[serde(rename = "802.11a")]
-    Dot11a,
+ncmesh_engine::settings! {
+    /// `bursts` of `[medium]`.
+    struct BurstsTable {
+        /// Mean length of a burst.
+        mean_s: f64, above 0, unit "s";
+        /// Loss outside bursts.
+        loss_good: f64 = 0.0, within 0..=1;
+        /// Loss in a burst.
+        loss_bad: f64 = 1.0, within 0..=1;
+    }
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum MacName {
-    #[default]
-    Dcf,
-    Slotted,
+ncmesh_engine::settings! {
+    /// `[medium.propagation]`.
+    pub(super) struct Propagation {
+        /// Path loss: Friis; two-ray ground, with free space up to its crossover; free space up to
+        /// 1 m, then the power `exponent` of the distance.
+        model: ModelName;
+        /// Distance up to which frames are received without fading: sets the reception threshold.
+        range_m: f64, above 0, unit "m";
+        /// Distance of carrier sense: the channel is busy where the sum of all power reaches that of
+        /// one frame at this distance.
+        sensing_range_m: f64, above 0, unit "m";
+        /// Factor of the power, drawn again for each frame and receiver. GloMoSim 2.02's is
+        /// `5 log10(-(4 / pi) ln u)` dB for a uniform u: half the swings of Rayleigh fading in dB.
+        fading: FadingName = FadingName::None;
+        /// Shape of Nakagami fading; 1 is Rayleigh.
+        nakagami_m: f64 = 1.0, within 0.5..=100.0;
+        /// Time for which fading lasts. A frame that begins less than this after a frame of its
+        /// destination ended, with no other frame in between, meets that frame's fading: CTS, ACK,
+        /// and the data frame after a CTS. 0: every frame has a fading of its own.
+        fading_coherence_us: u64 = 0, within 0..=1_000_000, unit "us";
+        /// Standard deviation of a log-normal factor for each pair of nodes, drawn once.
+        shadowing_db: f64 = 0.0, within 0..=30, unit "dB";
+        /// Frequency of the carrier.
+        // The 2.4 GHz band.
+        frequency_hz: f64 = 2.4e9, within 1e6..=1e12, unit "Hz";
+        /// Two-ray: height of the antennas.
+        // The height at which a person carries a device.
+        antenna_height_m: f64 = 1.5, within 0.01..=10_000.0, unit "m";
+        /// Log-distance: exponent of the path loss.
+        // A suburb.
+        exponent: f64 = 3.0, within 1..=10;
+        /// Transmit power. It matters against noise only; the ranges stay.
+        tx_power_dbm: Option<f64> = None, absent "24.4995", within -120..=40, unit "dBm";
+        /// Power below which signals are ignored, at most both thresholds.
+        interference_floor_dbm: Option<f64> = None, absent "the sensing threshold",
+            within f64::NEG_INFINITY..=40.0, allowed "`-inf`, or -120 to 40 dBm";
+    }
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ConflictName {
-    #[default]
-    Audible,
-    SharedHearer,
+ncmesh_engine::settings! {
+    /// `[medium.reception]`.
+    struct Reception {
+        /// Rule of reception: signal over noise and interference of at least `sinr_db` throughout;
+        /// or the bit error probability of the rate's modulation and code.
+        model: ReceptionName;
+        /// Threshold model: least signal over noise and interference.
+        sinr_db: Option<f64> = None, absent "10", within -30..=100, unit "dB";
+        /// Least signal over noise and interference by which a frame's preamble is recognised. If
+        /// several frames begin within 4 us, the strongest is taken.
+        preamble_sinr_db: f64 = ReceptionConfig::default().preamble_sinr_db, within -30..=100,
+            unit "dB";
+        /// Switch to a later frame that exceeds everything else by this.
+        capture_db: Option<f64> = None, within -30..=100, unit "dB";
+        /// Noise figure of the receivers, over thermal noise; none is no noise.
+        noise_figure_db: Option<f64> = None, absent "7 with propagation, none without",
+            within -30..=100, unit "dB";
+    }
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum OrderName {
-    #[default]
-    Weight,
-    Random,
+/// A table inside `[medium]`, whose errors keep their own places.
+pub(super) struct Nested<T>(pub(super) Spanned<T>);
+
+impl<T: Section> Value for Nested<T> {
+    const KINDS: &'static [Kind] = &[Kind::Table];
+
+    fn from_toml(value: Toml) -> Result<Self, Mismatch> {
+        from_serde(value).map(|table| Self(Spanned::new(0..0, table)))
+    }
+
+    fn to_toml(&self) -> Option<Toml> {
+        None
+    }
+
+    fn read_some<'de, D: Deserializer<'de>>(
+        _: &Setting<Option<Self>>,
+        deserializer: D,
+    ) -> Result<Option<Self>, D::Error> {
+        Spanned::deserialize(deserializer).map(|table| Some(Self(table)))
+    }
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum SenseName {
-    #[default]
-    Audible,
-    Everyone,
+/// A bit rate, bit/s.
+#[derive(Clone, Copy)]
+struct BitRate(Quantity);
+
+impl Value for BitRate {
+    const KINDS: &'static [Kind] = &[Kind::Number, Kind::Text];
+
+    fn from_toml(value: Toml) -> Result<Self, Mismatch> {
+        let rate = quantity::bit_rate(value).map(Self);
+        rate.map_err(|_| Mismatch::Value(quantity::BIT_RATE.into()))
+    }
+
+    fn to_toml(&self) -> Option<Toml> {
+        self.0.0.to_toml()
+    }
+
+    fn number(&self) -> Option<f64> {
+        self.0.0.number()
+    }
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum LinkPowerName {
-    #[default]
-    Equal,
-    Rayleigh,
+ncmesh_engine::choices! {
+    #[derive(Clone, Copy)]
+    enum PhyName {
+        Dot11b = "802.11b",
+        Dot11a = "802.11a",
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BurstsTable {
-    mean_s: f64,
-    #[serde(default)]
-    loss_good: f64,
-    #[serde(default = "one")]
-    loss_bad: f64,
+ncmesh_engine::choices! {
+    #[derive(Clone, Copy)]
+    enum MacName {
+        Dcf = "dcf",
+        Slotted = "slotted",
+    }
 }
 
-fn one() -> f64 {
-    1.0
+ncmesh_engine::choices! {
+    #[derive(Clone, Copy)]
+    enum ConflictName {
+        Audible = "audible",
+        SharedHearer = "shared_hearer",
+    }
 }
 
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ModelName {
-    FreeSpace,
-    TwoRay,
-    LogDistance,
+ncmesh_engine::choices! {
+    #[derive(Clone, Copy)]
+    enum OrderName {
+        Weight = "weight",
+        Random = "random",
+    }
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum FadingName {
-    #[default]
-    None,
-    Rayleigh,
-    Glomosim,
-    Nakagami,
+ncmesh_engine::choices! {
+    #[derive(Clone, Copy)]
+    enum SenseName {
+        Audible = "audible",
+        Everyone = "everyone",
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Propagation {
-    model: ModelName,
-    range_m: f64,
-    sensing_range_m: f64,
-    tx_power_dbm: Option<f64>,
-    #[serde(default = "default_frequency_hz")]
-    frequency_hz: f64,
-    #[serde(default = "default_antenna_height_m")]
-    antenna_height_m: f64,
-    #[serde(default = "default_exponent")]
-    exponent: f64,
-    #[serde(default)]
-    shadowing_db: f64,
-    #[serde(default)]
-    fading: FadingName,
-    #[serde(default = "one")]
-    nakagami_m: f64,
-    #[serde(default)]
-    fading_coherence_us: u64,
-    interference_floor_dbm: Option<f64>,
+ncmesh_engine::choices! {
+    #[derive(Clone, Copy)]
+    enum LinkPowerName {
+        Equal = "equal",
+        Rayleigh = "rayleigh",
+    }
 }
 
-/// The 2.4 GHz band.
-fn default_frequency_hz() -> f64 {
-    2.4e9
+ncmesh_engine::choices! {
+    #[derive(Clone, Copy)]
+    enum ModelName {
+        FreeSpace = "free_space",
+        TwoRay = "two_ray",
+        LogDistance = "log_distance",
+    }
 }
 
-/// The height at which a person carries a device.
-fn default_antenna_height_m() -> f64 {
-    1.5
+ncmesh_engine::choices! {
+    #[derive(Clone, Copy)]
+    enum FadingName {
+        None = "none",
+        Rayleigh = "rayleigh",
+        Nakagami = "nakagami",
+        Glomosim = "glomosim",
+    }
 }
 
-/// Path loss exponent of a suburb.
-fn default_exponent() -> f64 {
-    3.0
+ncmesh_engine::choices! {
+    #[derive(Clone, Copy)]
+    enum ReceptionName {
+        Threshold = "threshold",
+        BitErrors = "bit_errors",
+    }
 }
 
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ReceptionName {
-    Threshold,
-    BitErrors,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Reception {
-    model: ReceptionName,
-    sinr_db: Option<f64>,
-    preamble_sinr_db: Option<f64>,
-    capture_db: Option<f64>,
-    noise_figure_db: Option<f64>,
+/// Returns what is declared of `[medium]` and of the tables in it.
+pub(super) fn sections() -> [(&'static str, Vec<Declared>); 3] {
+    [
+        ("medium", Medium::settings()),
+        ("medium.propagation", Propagation::settings()),
+        ("medium.reception", Reception::settings()),
+    ]
 }
 
 impl Medium {
@@ -196,10 +291,10 @@ impl Medium {
     ) -> Result<MediumConfig, String> {
         // The constructors fill in the defaults of the medium.
         let phy = self.phy();
-        let rate_bps = self.bit_rate.0;
+        let rate_bps = self.bit_rate.0.0;
         let mut config = match &self.propagation {
             None => MediumConfig::with_links(phy, loss, rate_bps),
-            Some(propagation) => {
+            Some(Nested(propagation)) => {
                 MediumConfig::with_radios(phy, propagation.as_ref().radios(nodes)?, rate_bps)
             }
         };
@@ -208,11 +303,11 @@ impl Medium {
         if let ChannelConfig::Links(links) = &mut config.channel {
             self.adjust(links);
         }
-        if let Some(reception) = &self.reception {
-            reception.adjust(&mut config.reception)?;
+        if let Some(Nested(reception)) = &self.reception {
+            reception.as_ref().adjust(&mut config.reception)?;
         }
-        config.retry_limit = self.retry_limit.unwrap_or(config.retry_limit);
-        config.mac_overhead_bytes = self.mac_overhead_bytes.unwrap_or(config.mac_overhead_bytes);
+        config.retry_limit = self.retry_limit;
+        config.mac_overhead_bytes = self.mac_overhead_bytes;
         config.overhear_unicast = self.overhear_unicast;
         config.seed = seed;
 
@@ -256,10 +351,9 @@ impl Medium {
             SenseName::Audible => Sense::Audible,
             SenseName::Everyone => Sense::Everyone,
         };
-        links.bursts = self.bursts.as_ref().map(|bursts| Bursts {
-            mean_s: bursts.mean_s,
-            loss_good: bursts.loss_good,
-            loss_bad: bursts.loss_bad,
+        links.bursts = self.bursts.as_ref().map(|Nested(bursts)| {
+            let BurstsTable { mean_s, loss_good, loss_bad } = *bursts.get_ref();
+            Bursts { mean_s, loss_good, loss_bad }
         });
         links.power = match self.link_power {
             LinkPowerName::Equal => LinkPower::Equal,
@@ -279,9 +373,6 @@ impl Propagation {
             )),
         };
         let positions: Result<Vec<_>, _> = nodes.iter().map(position).collect();
-        if !(self.range_m > 0.0 && self.sensing_range_m > 0.0) {
-            return Err("`range_m` and `sensing_range_m` must be above 0".into());
-        }
 
         // The file gives ranges, and the thresholds of reception follow from them. A transmit power
         // shifts the thresholds too, so the ranges stay.
@@ -332,7 +423,7 @@ impl Reception {
                 return Err("`sinr_db` belongs to the reception model `threshold`".into());
             }
         };
-        config.preamble_sinr_db = self.preamble_sinr_db.unwrap_or(config.preamble_sinr_db);
+        config.preamble_sinr_db = self.preamble_sinr_db;
         config.capture_db = self.capture_db;
         config.noise_figure_db = self.noise_figure_db.or(config.noise_figure_db);
         Ok(())

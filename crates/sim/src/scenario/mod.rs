@@ -94,6 +94,7 @@ mod shipped;
 mod stream;
 
 pub use error::{Place, ScenarioError};
+pub use file::sections;
 pub use links::Topology;
 pub use path::{Mobility, Path as NodePath};
 pub use quantity::Quantity;

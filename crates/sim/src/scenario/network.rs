@@ -13,6 +13,7 @@ use toml::Spanned;
 use super::error::Place;
 use super::file::{self, File};
 use super::links::Topology;
+use super::medium::Nested;
 use super::mobility;
 use super::path::Mobility;
 use super::reader::{Reader, add_node, find, index_by_name, text};
@@ -155,7 +156,7 @@ impl Reader<'_> {
         let (topology, propagation) = (&file.topology, &file.medium.get_ref().propagation);
         let losses = topology.matrix.is_some() || topology.links.is_some() || !file.link.is_empty();
         match propagation {
-            Some(propagation) if losses => {
+            Some(Nested(propagation)) if losses => {
                 let message =
                     "[medium.propagation] decides who hears whom: give positions, not losses";
                 Err(ScenarioError::value(self.place(propagation), message))

@@ -46,10 +46,12 @@ impl Quantity {
     }
 }
 
+/// Bit rates that are understood.
+pub(super) const BIT_RATE: &str = "a bit rate such as 2000000, \"2M\" or \"5.5M\", in bit/s";
+
 /// Reads a bit rate, bit/s.
 pub(super) fn bit_rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quantity, D::Error> {
-    let expecting = "a bit rate such as 2000000, \"2M\" or \"5.5M\", in bit/s";
-    deserializer.deserialize_any(Reader { unit: "", expecting })
+    deserializer.deserialize_any(Reader { unit: "", expecting: BIT_RATE })
 }
 
 /// Reads a size, bytes.

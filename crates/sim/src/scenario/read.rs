@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ncmesh_engine::time::Duration;
-use ncmesh_medium::{ChannelConfig, LinkKind, LossMatrix, MAX_FRAME_BYTES, MediumConfig, RadioId};
-use ncmesh_stack::MTUS;
+use ncmesh_medium::{ChannelConfig, LinkKind, LossMatrix, MediumConfig, RadioId};
 use toml::Spanned;
 
 use super::file::{self, File};
@@ -22,9 +21,6 @@ use super::{
 
 /// Most random bytes that a transfer can have, since they are generated in memory.
 const LARGEST_RANDOM: u64 = 4_000_000_000;
-
-/// Default length of the largest frame, bytes: the MTU of Wi-Fi interfaces under Linux.
-const DEFAULT_MTU: usize = 1500;
 
 /// Nodes of a scenario and the links between them.
 struct Network<'a> {
@@ -50,7 +46,7 @@ pub(super) fn scenario(
     // The network and its medium.
     check_name(file.name.as_ref(), "name", &reader.place(&file.name))?;
     let Mesh { nodes, loss, mobility } = reader.network(&file)?;
-    let mtu = reader.mtu(file.medium.get_ref())?;
+    let mtu = file.medium.get_ref().mtu;
     let kinds = reader.link_kinds(&file, &nodes)?;
     let network = Network { nodes: &nodes, loss, kinds };
     let medium = reader.medium(&file.medium, network, mtu, file.seed)?;
@@ -62,8 +58,14 @@ pub(super) fn scenario(
     }
 
     // Measurement and traffic.
-    let measure = file.measure.as_ref().map(|measure| reader.measure(measure)).transpose()?;
-    let processing = file.processing.as_ref().map(|time| reader.processing(time)).transpose()?;
+    let measure = file.measure.map(|file::Measure { seconds, period_s, bytes }| {
+        let time = |s: f64| Duration::from_nanos((s * 1e9) as u64);
+        Measure { duration: time(seconds), bytes, period: time(period_s) }
+    });
+    let processing = file.processing.map(|file::Processing { least_s, most_s }| Processing {
+        least: Duration::from_secs_f64(least_s),
+        most: Duration::from_secs_f64(most_s),
+    });
     let traffic =
         file.traffic.as_ref().map(|traffic| reader.traffic(traffic, &nodes)).transpose()?;
     let flows: Result<Vec<_>, _> = file.flow.iter().map(|flow| reader.flow(flow, &nodes)).collect();
@@ -104,51 +106,6 @@ impl Reader<'_> {
         config.links = kinds;
         config.validate().map_err(|error| fail(error.to_string()))?;
         Ok(config)
-    }
-
-    /// Returns the MTU: at least what the engines need, at most what the medium carries.
-    fn mtu(&self, medium: &Medium) -> Result<usize, ScenarioError> {
-        let Some(mtu) = &medium.mtu else { return Ok(DEFAULT_MTU) };
-        let (min, max) = (*MTUS.start(), MAX_FRAME_BYTES);
-        if !(min..=max).contains(mtu.get_ref()) {
-            let message = format!("mtu {}: must be {min} to {max} bytes", mtu.get_ref());
-            return Err(ScenarioError::value(self.place(mtu), message));
-        }
-        Ok(*mtu.get_ref())
-    }
-
-    /// Returns the time that nodes spend on each received frame.
-    fn processing(&self, time: &Spanned<file::Processing>) -> Result<Processing, ScenarioError> {
-        let file::Processing { least_s, most_s } = *time.get_ref();
-        if !(0.0..=1.0).contains(&least_s) || !(least_s..=1.0).contains(&most_s) {
-            let message = "must satisfy 0 <= `least_s` <= `most_s` <= 1";
-            return Err(ScenarioError::value(self.place(time), message));
-        }
-        let [least, most] = [least_s, most_s].map(Duration::from_secs_f64);
-        Ok(Processing { least, most })
-    }
-
-    /// Returns the settings of the measurement before the run.
-    fn measure(&self, measure: &Spanned<file::Measure>) -> Result<Measure, ScenarioError> {
-        // Shorter periods would fill the channel with probes. Longer ones than the measurement
-        // would send none.
-        let file::Measure { seconds, bytes, period_s } = *measure.get_ref();
-        if !(1..=MAX_FRAME_BYTES).contains(&bytes)
-            || !(0.001..=1e6).contains(&period_s)
-            || !(period_s..=1e9).contains(&seconds)
-        {
-            let message = format!(
-                "`bytes` must be 1 to {MAX_FRAME_BYTES}, `period_s` 0.001 to 1e6, \
-                 `seconds` at least `period_s`"
-            );
-            return Err(ScenarioError::value(self.place(measure), message));
-        }
-        let seconds = |s: f64| Duration::from_nanos((s * 1e9) as u64);
-        Ok(Measure {
-            duration: seconds(measure.get_ref().seconds),
-            bytes,
-            period: seconds(period_s),
-        })
     }
 
     /// Returns the checked file transfer.

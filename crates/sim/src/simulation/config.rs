@@ -5,15 +5,14 @@ use crate::measure::measure;
 use crate::scenario::{Measure, Mobility, Processing, Scenario};
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::rng;
+use ncmesh_engine::settings::{Section, from_table};
 use ncmesh_engine::topology::{LinkState, Links, Topology};
-use ncmesh_engine::wording;
 use ncmesh_medium::{MediumConfig, MediumError};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_stack::{ConfigError, StackConfig};
 use ncmesh_wire::{Cipher, Key, Salt, Versions};
 use rand_core::RngCore;
-use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// Binary logarithm of the milliseconds by which the epochs of two starts of a node differ. They
@@ -174,10 +173,7 @@ impl SimulationConfig {
 }
 
 /// Returns the settings of a protocol section; their defaults if the section is absent.
-fn section<T: Default + DeserializeOwned>(
-    scenario: &Scenario,
-    name: &str,
-) -> Result<T, ConfigError> {
+fn section<T: Default + Section>(scenario: &Scenario, name: &str) -> Result<T, ConfigError> {
     let Some(table) = scenario.protocol.get(name) else { return Ok(T::default()) };
-    wording::section(table).map_err(|problem| ConfigError { section: name.to_owned(), problem })
+    from_table(table).map_err(|problem| ConfigError { section: name.to_owned(), problem })
 }

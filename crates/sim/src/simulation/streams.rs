@@ -1,6 +1,7 @@
 //! Commands for live streams: open and close them, send packets, join and leave groups.
 
 use super::{Simulation, SimulationError};
+use ncmesh_engine::registry::Scheme;
 use ncmesh_engine::stream::{StreamPacketError, UtilityConfig};
 use ncmesh_engine::time::Instant;
 use ncmesh_host::streams::{Egress, IngressPacket, Streams};
@@ -27,7 +28,7 @@ impl Simulation {
     /// [`SimulationError`].
     pub fn open_stream(
         &mut self,
-        scheme: &str,
+        scheme: Scheme,
         node: usize,
         group: &str,
         layers: &[String],
@@ -38,7 +39,7 @@ impl Simulation {
     }
 
     /// Ends the stream that a node sends to `group`. Returns whether there was one.
-    pub fn close_stream(&mut self, scheme: &str, node: usize, group: &str) -> bool {
+    pub fn close_stream(&mut self, scheme: Scheme, node: usize, group: &str) -> bool {
         let close = |_: &mut Streams<()>, stack: &mut Active<'_>| stack.close_stream(scheme, group);
         self.with_streams(node, close).unwrap_or(false)
     }
@@ -50,7 +51,7 @@ impl Simulation {
     /// [`SimulationError`].
     pub fn send_stream_packet(
         &mut self,
-        scheme: &str,
+        scheme: Scheme,
         node: usize,
         (flow, layer): (FlowId, usize),
         packet: &[u8],
@@ -65,7 +66,7 @@ impl Simulation {
     /// [`SimulationError`].
     pub fn join(
         &mut self,
-        scheme: &str,
+        scheme: Scheme,
         node: usize,
         group: &str,
         utility: UtilityConfig,
@@ -76,7 +77,7 @@ impl Simulation {
     }
 
     /// Makes a node leave `group`. Returns whether it had joined.
-    pub fn leave(&mut self, scheme: &str, node: usize, group: &str) -> bool {
+    pub fn leave(&mut self, scheme: Scheme, node: usize, group: &str) -> bool {
         let leave =
             |streams: &mut Streams<()>, stack: &mut Active<'_>| streams.leave(stack, scheme, group);
         self.with_streams(node, leave).unwrap_or(false)

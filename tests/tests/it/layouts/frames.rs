@@ -106,6 +106,7 @@ fn one_way(s: &mut Simulation, scheme: &str) {
 
 /// Streams two layers to two nodes, and ends the stream.
 fn stream(s: &mut Simulation, scheme: &str) {
+    let scheme = REGISTRY.scheme(scheme).unwrap();
     let utility = UtilityConfig { name: "linear".into(), ..UtilityConfig::default() };
     for node in [1, 3] {
         s.join(scheme, node, "tv", utility.clone()).unwrap();

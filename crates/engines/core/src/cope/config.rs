@@ -1,76 +1,47 @@
 //! Settings of the COPE-like baseline.
 
-use crate::config::{check_common, check_times};
+use crate::frame::{MAX_GENERATION_SIZE, MAX_WINDOW};
 use crate::parameters::{PairingRule, Parameters};
 use crate::redundancy::Redundancy;
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::tunnel::RelayMode;
-use serde::Deserialize;
 
-/// `[cope]` in configuration files.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CopeConfig {
-    /// Whether a relay combines packets of flows that cross. Without it, packets are forwarded with
-    /// the same generations and requests.
-    pub coding: bool,
-    /// Probability with which both receivers have to be able to decode a combined packet, 0 to 1;
-    /// flows for which it is lower are not combined.
-    pub min_decodable: f64,
-    /// Most packets that a destination asks for at once, by their numbers, 1 to 120.
-    pub wanted: u8,
-    /// Packets of a generation, 1 to 120.
-    pub generation: u8,
-    /// Generations of a flow under way at once, 1 to 8.
-    pub window: u8,
-    /// Packets that a source queues for each destination, 1 to 10,000. When the queue is full,
-    /// further packets are refused.
-    pub queue: usize,
-    /// Time for which a generation takes in packets once it has begun, ms, 0 to 10,000.
-    pub flush_ms: u32,
-    /// Time for which a relay waits for a packet to combine with, ms, 0 to 1,000.
-    pub hold_ms: u32,
-    /// Time after which an unanswered poll is repeated, ms, 5 to 60,000. Each further pause is
-    /// twice as long.
-    pub request_ms: u32,
-    /// Polls without progress after which the source gives a generation up, 1 to 100.
-    pub requests: u32,
-}
-
-impl Default for CopeConfig {
-    fn default() -> Self {
-        Self {
-            coding: true,
-            // The rule of Katti et al.
-            min_decodable: 0.8,
-            wanted: 120,
-            generation: 64,
-            window: 1,
-            queue: 128,
-            flush_ms: 20,
-            hold_ms: 8,
-            request_ms: 50,
-            requests: 8,
-        }
+ncmesh_engine::settings! {
+    /// `[cope]` in configuration files.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct CopeConfig {
+        /// Whether a relay combines packets of flows that cross. Without it, packets are forwarded
+        /// with the same generations and requests; `forward` repeats packets hop by hop instead.
+        pub coding: bool = true;
+        /// Probability with which both receivers have to be able to decode a combined packet. Flows
+        /// for which it is lower are not combined (COPE's rule). 0 turns the rule off, as in the
+        /// paper's testbed.
+        // The rule of Katti et al.
+        pub min_decodable: f64 = 0.8, within 0..=1;
+        /// Most packets that a destination asks for at once, by their numbers. The paper's negative
+        /// acknowledgment has up to 5.
+        pub wanted: u8 = 120, within 1..=MAX_GENERATION_SIZE, unit "packets";
+        /// Packets of a generation.
+        pub generation: u8 = 64, within 1..=MAX_GENERATION_SIZE, unit "packets";
+        /// Generations of a flow under way at once.
+        pub window: u8 = 1, within 1..=MAX_WINDOW, unit "generations";
+        /// Packets that a source queues for each destination. When the queue is full, further
+        /// packets are refused.
+        pub queue: usize = 128, within 1..=10_000, unit "packets";
+        /// Time for which a new generation accepts packets. Then it is closed, and losses are
+        /// requested.
+        pub flush_ms: u32 = 20, within 0..=10_000, unit "ms";
+        /// Time for which a relay waits for a packet to combine with.
+        pub hold_ms: u32 = 8, within 0..=1000, unit "ms";
+        /// Time after which an unanswered request is repeated. Each further pause is twice as long.
+        pub request_ms: u32 = 50, within 5..=60_000, unit "ms";
+        /// Unanswered requests after which the source gives a generation up; one more if the first
+        /// was sent in copies.
+        pub requests: u32 = 8, within 1..=100, unit "requests";
     }
 }
 
 impl CopeConfig {
-    /// Checks the values.
-    ///
-    /// # Errors
-    /// One line that names the setting and says what is allowed.
-    pub fn check(&self) -> Result<(), String> {
-        if !(0.0..=1.0).contains(&self.min_decodable) {
-            return Err(format!("min_decodable = {}: allowed is 0 to 1", self.min_decodable));
-        }
-        if !(1..=120).contains(&self.wanted) {
-            return Err(format!("wanted = {}: allowed is 1 to 120 packets", self.wanted));
-        }
-        check_common(self.generation, self.window, self.queue, self.requests)?;
-        check_times(self.flush_ms, self.hold_ms, self.request_ms)
-    }
-
     /// Returns the engine's parameters.
     pub(super) fn parameters(&self) -> Parameters {
         Parameters {

@@ -15,6 +15,7 @@ pub use config::CopeConfig;
 use crate::Core;
 use crate::frame;
 use ncmesh_engine::registry::{Constructor, Entry};
+use ncmesh_engine::settings::Section;
 use ncmesh_wire::ServiceId;
 
 /// Name of the scheme.
@@ -28,11 +29,11 @@ pub const COPE: Entry = Entry {
     id: ID,
     summary: "its baseline: packets as they are, two xored where flows cross at a relay",
     paper: "Hansen et al.: CORE (Computer Networks 2018); Katti et al.: COPE (SIGCOMM 2006)",
+    settings: CopeConfig::settings,
     layouts: frame::LAYOUTS,
     read: |_, kind, body| frame::summary(NAME, kind, body),
     build: Constructor::Tunnel(|settings| {
         let config: CopeConfig = settings.parse()?;
-        config.check()?;
         Ok(Box::new(engine(&config)))
     }),
 };

@@ -1,6 +1,7 @@
 //! Settings.
 
 use crate::{CoreConfig, cope};
+use ncmesh_engine::settings::Section;
 use ncmesh_engine::tunnel::RelayMode;
 
 #[test]
@@ -26,9 +27,11 @@ fn settings_out_of_range_are_named() {
         ("request_ms", CoreConfig { request_ms: 4, ..good() }),
     ];
     for (name, config) in bad {
-        assert!(config.check().unwrap_err().starts_with(name), "{name}");
+        let error = config.check().unwrap_err().to_string();
+        assert!(error.starts_with(name), "{name}: {error}");
     }
     assert_eq!(good().check(), Ok(()));
     let cope = cope::CopeConfig { min_decodable: 1.1, ..Default::default() };
-    assert_eq!(cope.check(), Err("min_decodable = 1.1: allowed is 0 to 1".into()));
+    let error = cope.check().unwrap_err().to_string();
+    assert_eq!(error, "min_decodable = 1.1: allowed is 0 to 1");
 }

@@ -8,6 +8,7 @@ mod config;
 use crate::multicast::{FileMulticast, LAYOUTS_BY_RANK, frame};
 pub use config::CascadeConfig;
 use ncmesh_engine::registry::{Constructor, Entry};
+use ncmesh_engine::settings::Section;
 use ncmesh_wire::ServiceId;
 
 /// Name of the scheme.
@@ -21,11 +22,11 @@ pub const CASCADE: Entry = Entry {
     id: ID,
     summary: "coded hop by hop: a node sends while a child lacks what it has",
     paper: "none",
+    settings: CascadeConfig::settings,
     layouts: LAYOUTS_BY_RANK,
     read: |_, kind, body| frame::summary_by_rank(NAME, kind, body),
     build: Constructor::File(|settings| {
         let config: CascadeConfig = settings.parse()?;
-        config.check()?;
         Ok(Box::new(FileMulticast::by_rank(ID, config.packets(), settings.file)))
     }),
 };

@@ -1,12 +1,10 @@
 //! Settings of MORE.
 
-use crate::config::check_packets;
+use ncmesh_engine::settings::{Kind, Mismatch, Range, Toml, Value, choice};
 use ncmesh_engine::topology::Metric;
-use serde::Deserialize;
 
 /// Rule by which nodes of a belt are pruned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[serde(try_from = "toml::Value")]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Prune {
     /// Prunes nodes that make less than 0.1 of its transmissions, or less than the largest share
     /// below that which cuts no receiver off (MORE_new; Pacifier, IV-B.1).
@@ -17,55 +15,50 @@ pub enum Prune {
     Below(f64),
 }
 
-/// `[more]` in configuration files.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MoreConfig {
-    /// Rule by which nodes are pruned.
-    pub prune: Prune,
-    /// Packets of a batch, 1 to 255 (k).
-    pub batch_size: u8,
-    /// Payload of a packet, bytes. If left out, packets fit the radio's MTU.
-    pub symbol_size: Option<u16>,
-    /// ETX that says which of two nodes is nearer to a receiver.
-    pub metric: Metric,
-}
-
-impl TryFrom<toml::Value> for Prune {
-    type Error = String;
-
-    fn try_from(value: toml::Value) -> Result<Self, String> {
-        match value {
-            toml::Value::String(s) if s == "connected" => Ok(Self::Connected),
-            toml::Value::Float(share) => Ok(Self::Below(share)),
-            toml::Value::Integer(share) => Ok(Self::Below(share as f64)),
-            other => Err(format!("prune = {other}: allowed is 0 to 1, or \"connected\"")),
-        }
+ncmesh_engine::settings! {
+    /// `[more]` in configuration files.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct MoreConfig {
+        /// Share of a belt's transmissions below which a node is pruned. `"connected"` (MORE_new of
+        /// the Pacifier paper, IV-B.1) is 0.1, or the largest lower share that disconnects no
+        /// receiver. A number is used as it is; MORE_orig is 0.1. **A receiver that it disconnects
+        /// never gets the file and delays the others.**
+        pub prune: Prune = Prune::Connected, within 0..=1, allowed "0 to 1, or \"connected\"";
+        /// Packets of a batch (k).
+        pub batch_size: u8 = 32, within 1..=255, unit "packets";
+        /// Payload of a packet.
+        pub symbol_size: Option<u16> = None, absent "as large as fits", within 64..=65_535,
+            unit "bytes";
+        /// ETX that orders the nodes: 1/d_f, or 1/(d_f d_r).
+        pub metric: Metric = Metric::Broadcast;
     }
 }
 
-impl Default for MoreConfig {
-    fn default() -> Self {
-        Self {
-            prune: Prune::default(),
-            batch_size: 32,
-            symbol_size: None,
-            metric: Metric::default(),
+impl Value for Prune {
+    const KINDS: &'static [Kind] = &[Kind::Text, Kind::Number];
+
+    fn range() -> Option<Range> {
+        f64::range()
+    }
+
+    fn from_toml(value: Toml) -> Result<Self, Mismatch> {
+        if value.is_str() {
+            return choice(&value, &["connected"]).map(|_| Self::Connected);
+        }
+        f64::from_toml(value).map(Self::Below)
+    }
+
+    fn to_toml(&self) -> Option<Toml> {
+        match self {
+            Self::Connected => Some("connected".into()),
+            Self::Below(share) => share.to_toml(),
         }
     }
-}
 
-impl MoreConfig {
-    /// Checks the values.
-    ///
-    /// # Errors
-    /// One line that names the setting and says what is allowed.
-    pub fn check(&self) -> Result<(), String> {
-        if let Prune::Below(share) = self.prune
-            && !(0.0..=1.0).contains(&share)
-        {
-            return Err(format!("prune = {share}: allowed is 0 to 1, or \"connected\""));
+    fn number(&self) -> Option<f64> {
+        match self {
+            Self::Connected => None,
+            Self::Below(share) => Some(*share),
         }
-        check_packets(self.batch_size, self.symbol_size)
     }
 }

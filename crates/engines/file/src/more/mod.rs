@@ -22,6 +22,7 @@ use crate::multicast::{
 };
 pub use config::{MoreConfig, Prune};
 use ncmesh_engine::registry::{Constructor, Entry};
+use ncmesh_engine::settings::Section;
 use ncmesh_engine::topology::Topology;
 use ncmesh_wire::{NodeId, ServiceId};
 pub use plan::{Belts, largest_threshold};
@@ -39,11 +40,11 @@ pub const MORE: Entry = Entry {
     id: ID,
     summary: "its baseline: everybody nearer to a receiver forwards, batch by batch for all",
     paper: "Chachulski, Jennings, Katti, Katabi: MORE (SIGCOMM 2007)",
+    settings: MoreConfig::settings,
     layouts: LAYOUTS,
     read: |_, kind, body| frame::summary(NAME, kind, body),
     build: Constructor::File(|settings| {
         let config: MoreConfig = settings.parse()?;
-        config.check()?;
         Ok(Box::new(FileMulticast::planned(ID, More::new(config), settings.file)))
     }),
 };

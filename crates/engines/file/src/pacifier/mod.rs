@@ -22,6 +22,7 @@ use crate::multicast::{
 };
 pub use config::{PacifierConfig, Variant};
 use ncmesh_engine::registry::{Constructor, Entry};
+use ncmesh_engine::settings::Section;
 use ncmesh_engine::topology::Topology;
 use ncmesh_wire::{NodeId, ServiceId};
 pub use plan::Tree;
@@ -37,11 +38,11 @@ pub const PACIFIER: Entry = Entry {
     id: ID,
     summary: "reliable multicast of files; a poor receiver does not slow the good ones",
     paper: "Koutsonikolas, Hu, Wang: Pacifier (IEEE/ACM ToN 2012)",
+    settings: PacifierConfig::settings,
     layouts: LAYOUTS,
     read: |_, kind, body| frame::summary(NAME, kind, body),
     build: Constructor::File(|settings| {
         let config: PacifierConfig = settings.parse()?;
-        config.check()?;
         Ok(Box::new(FileMulticast::planned(ID, Pacifier::new(config), settings.file)))
     }),
 };

@@ -19,6 +19,7 @@ use crate::multicast::{
 };
 pub use config::UncodedConfig;
 use ncmesh_engine::registry::{Constructor, Entry};
+use ncmesh_engine::settings::Section;
 use ncmesh_engine::topology::{Metric, Topology};
 use ncmesh_wire::{NodeId, ServiceId};
 
@@ -37,11 +38,11 @@ pub const ETX_UNICAST_ENTRY: Entry = Entry {
     id: ETX_UNICAST_ID,
     summary: "a baseline without coding: to one receiver after the other by unicast",
     paper: "none; paths as De Couto, Aguayo, Bicket, Morris (MobiCom 2003)",
+    settings: UncodedConfig::settings,
     layouts: LAYOUTS,
     read: |_, kind, body| frame::summary(ETX_UNICAST, kind, body),
     build: Constructor::File(|settings| {
         let config: UncodedConfig = settings.parse()?;
-        config.check()?;
         Ok(Box::new(FileMulticast::planned(
             ETX_UNICAST_ID,
             Uncoded::etx_unicast(config),
@@ -56,11 +57,11 @@ pub const TREE_FLOOD_ENTRY: Entry = Entry {
     id: TREE_FLOOD_ID,
     summary: "a baseline without coding: down a tree, each hop repeated until all have it",
     paper: "none; tree as Koutsonikolas, Hu, Wang (IEEE/ACM ToN 2012)",
+    settings: UncodedConfig::settings,
     layouts: LAYOUTS,
     read: |_, kind, body| frame::summary(TREE_FLOOD, kind, body),
     build: Constructor::File(|settings| {
         let config: UncodedConfig = settings.parse()?;
-        config.check()?;
         Ok(Box::new(FileMulticast::planned(
             TREE_FLOOD_ID,
             Uncoded::tree_flood(config),

@@ -1,12 +1,13 @@
 //! Ranges of the settings.
 
 use crate::Mc2Config;
+use ncmesh_engine::settings::Section;
 
 #[test]
 fn settings_out_of_range_are_named() {
-    let check = |config: Mc2Config| config.check().unwrap_err();
+    let check = |config: Mc2Config| config.check().unwrap_err().to_string();
     let paths = Mc2Config { paths: 0, ..Default::default() };
-    assert_eq!(check(paths), "paths = 0: allowed is 1 to 8");
+    assert_eq!(check(paths), "paths = 0: allowed is 1 to 8 paths");
     let bad = [
         Mc2Config { least_gain: -0.1, ..Default::default() },
         Mc2Config { generation: 0, ..Default::default() },

@@ -1,8 +1,9 @@
 //! The ends of a stream: a source that bursts, receivers that push back.
 
 use super::node::{FLOW, Node, announcement, config, utility};
-use crate::MultirateConfig;
 use crate::frame::{ANNOUNCEMENT, Announcement};
+use crate::{Multirate, MultirateConfig};
+use ncmesh_engine::settings::Section;
 use ncmesh_engine::stream::{StreamError, StreamPacketError, StreamProblem, UtilityConfig};
 use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::{Event, StreamEngine};
@@ -136,10 +137,13 @@ fn utilities_that_are_too_steep_or_malformed_are_refused_with_the_reason() {
 
 #[test]
 fn settings_out_of_range_are_utility() {
-    let refused = |config: MultirateConfig| config.check().unwrap_err();
+    let refused = |config: MultirateConfig| match config.check() {
+        Err(error) => error.to_string(),
+        Ok(()) => Multirate::new(config).err().unwrap(),
+    };
     let ok = MultirateConfig::default;
     assert!(refused(MultirateConfig { slot_ms: 0, ..ok() }).starts_with("slot_ms = 0: allowed"));
-    assert!(refused(MultirateConfig { v: 0.0, ..ok() }).contains("V = 0"));
+    assert!(refused(MultirateConfig { v: 0.0, ..ok() }).contains("v = 0"));
     assert!(refused(MultirateConfig { d_max: Some(3), ..ok() }).contains("d_max = 3"));
     assert!(refused(MultirateConfig { theta: 1e9, ..ok() }).contains("queues would grow"));
     assert!(refused(MultirateConfig { epsilon: Some(-1.0), ..ok() }).contains("epsilon"));

@@ -25,7 +25,10 @@ fn a_configured_route_is_used_even_if_no_link_of_it_is_known() {
 
 #[test]
 fn settings_out_of_range_are_named() {
-    let check = |text: &str| toml::from_str::<XorConfig>(text).unwrap().check().unwrap_err();
+    let check = |text: &str| {
+        let error = toml::from_str::<XorConfig>(text).unwrap_err();
+        error.message().to_owned()
+    };
     assert_eq!(check("hold_time_s = -1.0"), "hold_time_s = -1: allowed is 0 to 1 s");
     assert_eq!(check("max_hold_time_s = 2.0"), "max_hold_time_s = 2: allowed is 0 to 1 s");
     assert_eq!(check("min_overlap = -0.5"), "min_overlap = -0.5: allowed is 0 to 1");

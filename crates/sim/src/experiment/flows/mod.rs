@@ -118,7 +118,8 @@ fn running_flows<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
     let running = |(number, flow): (usize, &Flow)| {
         // Packets must be long enough for their headers and short enough for the scheme.
         let stack = run.sim.host(flow.from).stack();
-        let longest = stack.and_then(|stack| stack.longest_packet(scheme)).unwrap_or(0);
+        let longest = stack.and_then(|stack| stack.longest_packet(stack.scheme(scheme)?));
+        let longest = longest.unwrap_or(0);
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         let least = match flow.transport {
             Transport::Udp => packets::SHORTEST,
@@ -164,7 +165,8 @@ fn open_gateways<P>(run: &mut Run<'_, P>, flows: &[RunningFlow]) {
     for node in hosts.values().copied().collect::<BTreeSet<_>>() {
         // A node's own hosts are its addresses. All other hosts are routed to their nodes.
         let stack = run.sim.host(node).stack();
-        let mtu = stack.and_then(|stack| stack.longest_packet(run.scheme)).unwrap_or(0);
+        let mtu = stack.and_then(|stack| stack.longest_packet(stack.scheme(run.scheme)?));
+        let mtu = mtu.unwrap_or(0);
         let (own, others): (Vec<_>, Vec<_>) = hosts.iter().partition(|(_, at)| **at == node);
         let route = |(address, at): (&Ipv4Addr, &usize)| {
             (IpAddr::from(*address).into(), Target::Id(node_id(*at)))

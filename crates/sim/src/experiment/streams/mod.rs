@@ -9,8 +9,10 @@ mod source;
 
 use super::{Run, RunError, Stage, Step};
 use crate::outcome::{StreamOutcome, StreamQueueOutcome, StreamsOutcome};
+use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::stream::StreamStatus;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engines::REGISTRY;
 use source::StreamSource;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -70,11 +72,12 @@ fn sources<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
     start: Instant,
 ) -> Result<Vec<StreamSource>, RunError> {
     let scheme = run.scheme;
+    let carrier = REGISTRY.choose(ServiceKind::Stream, scheme)?.scheme;
     let source = |(number, stream): (usize, &crate::scenario::Stream)| {
         // Packets must have room for their stamp, and fit into the scheme's frames.
         let to: Vec<usize> = stream.receivers.iter().map(|receiver| receiver.node).collect();
         let stack = run.sim.host(stream.from).stack();
-        let longest = stack.and_then(|stack| stack.longest_stream_packet(scheme)).unwrap_or(0);
+        let longest = stack.and_then(|stack| stack.longest_stream_packet(carrier)).unwrap_or(0);
         let packet = stream.packet.unwrap_or(longest).max(source::STAMP);
         if packet > longest {
             return Err(RunError::TooLong { bytes: packet, scheme, longest });
@@ -87,7 +90,7 @@ fn sources<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
             packet_bytes: packet,
             ..StreamOutcome::default()
         };
-        Ok(StreamSource::new(scheme, number, stream.clone(), outcome, names, start))
+        Ok(StreamSource::new(carrier, number, stream.clone(), outcome, names, start))
     };
     run.scenario.streams.iter().enumerate().map(source).collect()
 }

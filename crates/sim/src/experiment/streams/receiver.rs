@@ -4,6 +4,7 @@ use super::{RunError, SAMPLE};
 use crate::outcome::{StreamLayerOutcome, StreamReceiverOutcome};
 use crate::scenario::StreamReceiver;
 use crate::simulation::{Simulation, StreamArrival};
+use ncmesh_engine::registry::Scheme;
 use ncmesh_engine::stream::UtilityConfig;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_stack::Stack;
@@ -67,7 +68,7 @@ impl Receiver {
     pub(super) fn handle_due(
         &mut self,
         sim: &mut Simulation,
-        scheme: &str,
+        scheme: Scheme,
         group: &str,
     ) -> Result<(), RunError> {
         let now = sim.now();

@@ -8,6 +8,7 @@ use super::receiver::{Measurement, Receiver};
 use crate::outcome::StreamOutcome;
 use crate::scenario::Stream;
 use crate::simulation::{Simulation, StreamArrival};
+use ncmesh_engine::registry::Scheme;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_wire::FlowId;
 
@@ -16,7 +17,7 @@ pub(super) const STAMP: usize = 9;
 
 /// A stream under way.
 pub(super) struct StreamSource {
-    scheme: &'static str,
+    scheme: Scheme,
     stream: Stream,
     /// Index of the stream in the scenario.
     number: usize,
@@ -46,7 +47,7 @@ impl StreamSource {
     /// Returns the source of a stream that begins `stream.start` after `start`. `outcome` has what
     /// is known of its result, `names` are the names of the receivers.
     pub(super) fn new(
-        scheme: &'static str,
+        scheme: Scheme,
         number: usize,
         stream: Stream,
         outcome: StreamOutcome,

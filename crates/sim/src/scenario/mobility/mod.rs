@@ -30,7 +30,7 @@ const MAX_POINTS: usize = 4_000_000;
 const LATEST_S: f64 = 1e9;
 
 /// Greatest distance of a point from the origin along an axis, m: that of the medium.
-const FARTHEST_M: f64 = 1e7;
+pub(super) const FARTHEST_M: f64 = 1e7;
 
 /// Paths being read.
 struct Paths<'a> {

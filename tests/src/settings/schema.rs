@@ -1,0 +1,139 @@
+//! JSON Schema (draft 7) of settings.
+
+use super::all;
+use ncmesh_engine::settings::{Declared, Fallback, Kind, Toml};
+use serde_json::{Map, Value, json};
+
+const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
+
+/// Returns the schema of `node.toml`, as the file has it.
+#[must_use]
+pub fn node() -> String {
+    let sections = all().into_iter();
+    let sections: Map<String, Value> =
+        sections.map(|one| (one.name.to_owned(), section(&one.settings))).collect();
+    let schema = json!({
+        "$schema": DRAFT,
+        "$id": "urn:ncmesh:node",
+        "title": "Configuration of an ncmesh node",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": sections,
+        "required": ["node", "radio"],
+    });
+    format!("{schema:#}\n")
+}
+
+/// Returns the schema of a section.
+fn section(settings: &[Declared]) -> Value {
+    let properties: Map<String, Value> =
+        settings.iter().map(|setting| (setting.key.to_owned(), property(setting))).collect();
+    let required: Vec<&str> = settings
+        .iter()
+        .filter(|setting| setting.default == Fallback::Required)
+        .map(|setting| setting.key)
+        .collect();
+    let mut section = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties,
+    });
+    if !required.is_empty() {
+        section["required"] = json!(required);
+    }
+    section
+}
+
+/// Returns the schema of one setting.
+fn property(setting: &Declared) -> Value {
+    let mut schema = json!({ "description": description(setting) });
+    let kinds: Vec<&str> = setting.kinds.iter().map(|kind| name(*kind)).collect();
+    match (setting.choices, kinds.as_slice()) {
+        ([], [one]) => schema["type"] = json!(one),
+        ([], several) => schema["type"] = json!(several),
+        (choices, _) => schema["enum"] = json!(choices),
+    }
+    if let Some(range) = &setting.range {
+        let least = if range.is_above() { "exclusiveMinimum" } else { "minimum" };
+        for (keyword, bound) in [(least, range.least()), ("maximum", range.most())] {
+            if let Some(bound) = bound {
+                schema[keyword] = number(bound);
+            }
+        }
+    }
+    if let Fallback::Value(value) = &setting.default {
+        schema["default"] = match value {
+            Toml::Float(float) => number(*float),
+            other => json!(other),
+        };
+    }
+    schema
+}
+
+/// Returns what an editor shows of a setting.
+fn description(setting: &Declared) -> String {
+    let mut text = plain(&setting.meaning);
+    if !setting.allowed.is_empty() {
+        text += &format!(" Allowed: {}.", plain(&setting.allowed));
+    }
+    match &setting.default {
+        Fallback::Words(words) => text += &format!(" Default: {}.", plain(words)),
+        Fallback::Value(value) => text += &format!(" Default: {value}."),
+        Fallback::Required | Fallback::Nothing => {}
+    }
+    text
+}
+
+/// Returns a text of Markdown without its marks.
+fn plain(text: &str) -> String {
+    let text = text.replace("**", "").replace('`', "");
+    let mut out = String::new();
+    let mut rest = text.as_str();
+    // A link is [words](place). Brackets that no place follows are text.
+    while let Some((before, behind)) = rest.split_once('[') {
+        out += before;
+        let link = behind.split_once("](").and_then(|(words, place)| {
+            let (_, after) = place.split_once(')')?;
+            Some((words, after)).filter(|_| !words.contains(']'))
+        });
+        match link {
+            Some((words, after)) => {
+                out += words;
+                rest = after;
+            }
+            None => {
+                out.push('[');
+                rest = behind;
+            }
+        }
+    }
+    out + rest
+}
+
+/// Returns a number without a fraction that it does not need.
+fn number(value: f64) -> Value {
+    let is_whole = value.fract() == 0.0 && value.abs() < 1e15;
+    if is_whole { json!(value as i64) } else { json!(value) }
+}
+
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Whole => "integer",
+        Kind::Number => "number",
+        Kind::Boolean => "boolean",
+        Kind::Text => "string",
+        Kind::List => "array",
+        Kind::Table => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn marks_of_markdown_are_taken_away() {
+        assert_eq!(plain("**see** [there](a.md#b), `x`"), "see there, x");
+        assert_eq!(plain("`[x, y]` or [a](b)"), "[x, y] or a");
+    }
+}
