@@ -57,6 +57,12 @@ impl CountedDelivery {
         self.value() / self.promised
     }
 
+    /// Returns the share that link state promised at first.
+    #[must_use]
+    pub fn promised(&self) -> f64 {
+        self.promised
+    }
+
     /// Returns how many packets were counted, the faded ones less.
     #[must_use]
     pub fn counted(&self) -> f64 {

@@ -16,6 +16,7 @@
 //! | [`report`] | reports by broadcast, in as many copies as a link needs |
 //! | [`retry`] | repetition of one message until it is acknowledged |
 //! | [`sequence`] | numbers that wrap, windows over them |
+//! | [`silence`] | silence for frames of nodes that are not heard |
 
 pub mod average;
 pub mod backoff;
@@ -31,6 +32,7 @@ pub mod passing;
 pub mod report;
 pub mod retry;
 pub mod sequence;
+pub mod silence;
 
 /// Packets of its own that a tunnel scheme without windows keeps ready: enough to use a channel
 /// that is granted at once.

@@ -36,9 +36,13 @@ const DOUBLE_AFTER: f64 = 1.5;
 const LEAST_CHANCE: f64 = 0.05;
 /// Answers that should have come from which on it is asked by frames without packets.
 const SILENT: f64 = 1.5;
-/// Number of packets that the next hop should be missing before it is asked, while more follow.
+/// Packets that the next hop should be missing before it is asked, if nothing waits here but more
+/// is on its way here.
 const UNCERTAIN: f64 = 0.3;
-/// Number of packets sent since it was heard after which it is asked in any case.
+/// The same of one that is heard only when it is asked, while more packets wait here. Each answer
+/// costs it a short frame and this node the time for that.
+const UNCERTAIN_MEANWHILE: f64 = 1.5;
+/// Packets sent since it was heard after which it is asked in any case.
 const UNASKED: f64 = 8.0;
 /// Packet times since it was heard after which it is asked in any case.
 const UNASKED_TIMES: f64 = 24.0;
@@ -50,9 +54,11 @@ const UNHEARD: f64 = 32.0;
 const IN_VAIN: f64 = 64.0;
 /// Packet times in which it sends a packet on, whether that is heard or not.
 const PASSES_ON: f64 = 6.0;
-/// The same where it gives turns. Then what it is heard to say decides, and time only if nothing is
-/// heard.
-const PASSES_ON_IN_TURNS: f64 = 24.0;
+/// Least chance that a unicast frame and its acknowledgment arrive in a quiet channel, for a packet
+/// that goes alone. Over a poorer link the MAC's repetitions hold the channel longer than a question
+/// by broadcast does (lines of hops that lose 0.4: TCP carries 0.85x with 0.3 here, and a gateway's
+/// clients gain nothing).
+const LEAST_UNICAST: f64 = 0.5;
 /// Share of what link state promised below which what is sent collides. One TCP connection over two
 /// hops, whose ends hide from each other as well, does not get there, and is faster without turns.
 const COLLIDES: f64 = 0.3;
@@ -60,6 +66,10 @@ const COLLIDES: f64 = 0.3;
 /// gets none after that was less.
 const LEAST_SEPARATED: f64 = 0.5;
 const UNPAIRED: Duration = Duration::from_secs(5);
+/// Packets that the MAC acknowledged are not given up for so long, and no more than so many: the
+/// next hop may handle a frame after the one that follows it.
+const UNCONFIRMED: Duration = Duration::from_millis(500);
+const MOST_UNCONFIRMED: u32 = 32;
 /// Time after which a next hop that was asked and not heard is given up, if another is there. What
 /// has waited so long for it is given up, too.
 const GIVEN_UP: Duration = Duration::from_secs(2);
@@ -96,6 +106,8 @@ pub(crate) struct Child {
     asked_at: Option<Instant>,
     /// Whether it was asked, again or not, since it was heard.
     is_asked: bool,
+    /// The packets that its MAC acknowledged, while it did not say itself that it has them.
+    unconfirmed: Option<Unconfirmed>,
     /// Time until its answers: mean, and mean difference from that.
     answers_in: DurationAverage,
     answers_vary: DurationAverage,
@@ -104,6 +116,13 @@ pub(crate) struct Child {
     paired: Vec<(u32, f64)>,
     separated: FadingShare,
     unpaired_until: Instant,
+}
+
+/// The first of some packets, and when it was acknowledged.
+#[derive(Clone, Copy, Debug)]
+struct Unconfirmed {
+    first: u32,
+    since: Instant,
 }
 
 impl Child {
@@ -126,6 +145,7 @@ impl Child {
             lost_at: None,
             asked_at: None,
             is_asked: false,
+            unconfirmed: None,
             answers_in: DurationAverage::default(),
             answers_vary: DurationAverage::default(),
             paired: Vec::new(),
@@ -157,6 +177,7 @@ impl Child {
             self.delivery.count(counted, gain);
         }
         self.count_pairs(state, now);
+        self.unconfirmed = self.unconfirmed.filter(|known| state.needs <= known.first);
         let given_up = self.state.needs;
         self.state = state;
         self.skip_to(given_up);
@@ -209,9 +230,71 @@ impl Child {
         self.paired.push((packet, chance));
     }
 
+    /// Returns whether a packet that goes alone is to go by unicast: the MAC's acknowledgment answers
+    /// sooner than a report, and after a collision the MAC waits at random. Link state's promise
+    /// counts, for what is lost now may be lost to collisions.
+    pub(crate) fn prefers_unicast(&self) -> bool {
+        let is_clear = self.flight.pending() == 0.0 && self.unanswered == 0;
+        is_clear && self.delivery.promised() * self.back >= LEAST_UNICAST
+    }
+
+    /// Notes that the MAC there acknowledged the last frame, which carried this packet.
+    pub(crate) fn acknowledge(&mut self, packet: u32, packet_time: Duration, now: Instant) {
+        let backlog = self.backlog(packet_time, now);
+        self.flight.settle_last();
+        match packet.checked_sub(self.state.needs) {
+            None => {}
+            Some(0) => self.skip_to(packet + 1 + self.state.leads.trailing_ones()),
+            Some(far) => self.state.leads |= 1_u32.checked_shl(far - 1).unwrap_or(0),
+        }
+        if !self.state.ends {
+            self.state.backlog = (backlog.ceil() as u8).saturating_add(1);
+        }
+        let known = self.unconfirmed.filter(|known| now.since(known.since) < UNCONFIRMED);
+        self.unconfirmed = known.or(Some(Unconfirmed { first: packet, since: now }));
+        self.heard_at = now;
+        self.gained_at = now;
+        self.unanswered = 0;
+        self.in_vain = 0;
+        self.quiet = 0;
+        self.is_asked = false;
+        self.asked_at = None;
+        // A node that gives turns is asked if it does not give one in time.
+        self.lost_at = self.state.turn.map(|_| now + self.pause(false, packet_time));
+    }
+
+    /// Returns the first packet that a frame with `packet` does not declare given up, if packets
+    /// from `oldest` on are still sent.
+    pub(crate) fn not_given_up(&self, oldest: u32, packet: u32) -> u32 {
+        let first = self.unconfirmed.map_or(oldest, |unconfirmed| unconfirmed.first.min(oldest));
+        first.max(packet.saturating_sub(MOST_UNCONFIRMED)).min(oldest)
+    }
+
+    /// Notes that the MAC gave up the last frame.
+    pub(crate) fn fail(&mut self, packet_time: Duration, now: Instant) {
+        self.flight.settle_last();
+        self.unanswered += 1;
+        self.quiet += 1;
+        self.asked_at = None;
+        self.lost_at = Some(now + self.pause(true, packet_time));
+    }
+
+    /// Notes that it gives another node the turn until then: it is silent for that reason, so what
+    /// waits for its answer is not lost yet.
+    pub(crate) fn put_off(&mut self, until: Instant, packet_time: Duration) {
+        let answered_by = until + packet_time.mul_f64(LOST_PACKETS);
+        let at = answered_by.min(self.heard_at + LONGEST);
+        self.lost_at = self.lost_at.map(|lost_at| lost_at.max(at));
+    }
+
     /// Returns the chance that it is heard after it was asked once.
     fn answer_chance(&self) -> f64 {
         (self.delivery() * self.back).max(LEAST_CHANCE)
+    }
+
+    /// Returns the time in which answers came so far; zero if none did.
+    pub(crate) fn answer_time(&self) -> Duration {
+        self.answers_in.value()
     }
 
     /// Returns the time until what is sent now counts as lost. Answers come within a time that is
@@ -280,32 +363,41 @@ impl Child {
         (known as f64 - self.delivery() * self.flight.pending()).max(0.0)
     }
 
-    /// Returns whether it is to be asked though more packets follow the one that is sent now, after
-    /// which `missing` packets of those sent should be missing there. An answer that is awaited
-    /// tells of that one, too.
+    /// Returns whether it is to be asked though more packets are on their way here, after one that
+    /// leaves `missing` packets of those sent missing there.
     pub(crate) fn is_uncertain(&self, missing: f64, packet_time: Duration, now: Instant) -> bool {
+        self.is_due(missing, UNCERTAIN, packet_time, now)
+    }
+
+    /// Returns whether it is to be asked though more packets wait here.
+    pub(crate) fn is_uncertain_meanwhile(&self, packet_time: Duration, now: Instant) -> bool {
+        let missing = (self.flight.pending() + 1.0) * (1.0 - self.delivery());
+        self.is_due(missing, UNCERTAIN_MEANWHILE, packet_time, now)
+    }
+
+    /// Returns whether it is to be asked with a frame that is not the last. An answer that is
+    /// awaited tells of that one, too.
+    fn is_due(&self, missing: f64, at: f64, packet_time: Duration, now: Instant) -> bool {
         let unheard = now.since(self.heard_at);
         !self.is_asked
-            && (missing >= UNCERTAIN
+            && (missing >= at
                 || self.flight.pending() + 1.0 >= UNASKED
                 || unheard >= packet_time.mul_f64(UNASKED_TIMES))
     }
 
     /// Returns how much is expected to wait there for its own next hop. It sends on what it gets,
-    /// even where that is not heard.
+    /// even where that is not heard. While it gives turns, only what it is heard to say counts.
     pub(crate) fn backlog(&self, packet_time: Duration, now: Instant) -> f64 {
+        if self.state.turn.is_some() {
+            return self.came();
+        }
         let passed_on = now.since(self.heard_at).as_secs_f64() / packet_time.as_secs_f64();
-        (self.came() - passed_on / self.passes_on()).max(0.0)
+        (self.came() - passed_on / PASSES_ON).max(0.0)
     }
 
-    /// Returns the packet times in which it sends a packet on.
-    fn passes_on(&self) -> f64 {
-        if self.state.turn.is_some() { PASSES_ON_IN_TURNS } else { PASSES_ON }
-    }
-
-    /// Returns how many packets may wait there: `usual`, or fewer if it gives turns.
+    /// Returns how many packets may wait there: `usual`, or what it said if it gives turns.
     fn room(&self, usual: u8) -> u8 {
-        self.state.turn.map_or(usual, |turn| turn.min(usual))
+        self.state.turn.unwrap_or(usual)
     }
 
     /// Returns whether fewer packets should wait there than may.
@@ -318,7 +410,9 @@ impl Child {
         if self.state.ends && self.state.turn.is_none() {
             return 0.0;
         }
-        f64::from(self.state.backlog) + self.delivery() * self.flight.pending()
+        // A turn is for so many frames, whether they arrive or not.
+        let arrives = if self.state.turn.is_some() { 1.0 } else { self.delivery() };
+        f64::from(self.state.backlog) + arrives * self.flight.pending()
     }
 
     /// Returns whether it gets packets: it was heard lately, or is new.
@@ -409,8 +503,8 @@ impl Child {
         packet_time: Duration,
     ) -> impl Iterator<Item = Instant> {
         let over = self.came() - f64::from(self.room(room));
-        let takes = packet_time.mul_f64(self.passes_on() * (over.max(0.0) + 0.01));
-        let has_room = self.heard_at + takes;
-        self.lost_at.into_iter().chain((over >= 0.0).then_some(has_room))
+        let takes = packet_time.mul_f64(PASSES_ON * (over.max(0.0) + 0.01));
+        let has_room = (over >= 0.0 && self.state.turn.is_none()).then(|| self.heard_at + takes);
+        self.lost_at.into_iter().chain(has_room)
     }
 }

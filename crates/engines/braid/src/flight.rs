@@ -123,6 +123,12 @@ impl Flight {
         before - self.pending()
     }
 
+    /// Forgets the last frame: the MAC said what became of it.
+    pub(crate) fn settle_last(&mut self) {
+        self.frames.pop_back();
+        self.covered = self.covered.min(self.frames.len());
+    }
+
     fn uncovered(&self) -> impl Iterator<Item = &Sent> {
         self.frames.range(self.covered..)
     }

@@ -3,7 +3,7 @@
 use super::child::Child;
 use super::flight::Filling;
 use super::frame::{Header, LAST, State, WIDTH};
-use super::next::Next;
+use super::next::{Next, Unicast};
 use super::route::Route;
 use super::symbol;
 use super::upstream::Upstream;
@@ -75,6 +75,8 @@ pub(crate) struct Flow {
     contradiction: Contradiction,
     /// Since when the destination waits for a packet while it has later ones.
     gap_since: Option<Instant>,
+    /// The packet that its last frame carries alone, by unicast.
+    pub alone: Option<u32>,
     /// Number of its last frame.
     number: u16,
     pacing: Pacing,
@@ -112,6 +114,7 @@ impl Flow {
             no_more: first,
             contradiction: Contradiction::default(),
             gap_since: None,
+            alone: None,
             number: cx.rng.next_u32() as u16,
             pacing: Pacing::new(PACING, now),
             sent_at: now,
@@ -152,6 +155,14 @@ impl Flow {
             more: self.more,
             handled: self.upstream.handled(now),
         }
+    }
+
+    /// Returns the node before this one, if it was heard recently and has packets that this one
+    /// lacks. What it sent last and was lost it does not count among those that wait.
+    pub(crate) fn waiting_parent(&self, now: Instant) -> Option<NodeId> {
+        let state = &self.upstream.parent_state;
+        let has_packets = state.backlog > 0 || state.needs > self.needs;
+        self.upstream.present_parent(now).filter(|_| has_packets)
     }
 
     /// Returns how much waits here.
@@ -389,6 +400,7 @@ impl Flow {
             Child::new(node, needs, (to, from), cx.now)
         });
         self.sent.clear();
+        self.alone = None;
     }
 
     /// Takes what the next hop says of itself. Returns how many frames forwarding would have sent
@@ -405,6 +417,18 @@ impl Flow {
         let gained = child.hear((state, number), lacks, (room, packet_time), now);
         let Some(gained) = gained else { return 0.0 };
         let frames = f64::from(gained) * child.unicast_etx();
+        let needs = child.state.needs;
+        self.skip_to(needs);
+        self.forget();
+        frames
+    }
+
+    /// Notes that the MAC of the next hop acknowledged a packet that went alone. Returns how many
+    /// frames forwarding would have sent.
+    pub(crate) fn acknowledge(&mut self, packet: u32, packet_time: Duration, now: Instant) -> f64 {
+        let Some(child) = &mut self.child else { return 0.0 };
+        child.acknowledge(packet, packet_time, now);
+        let frames = child.unicast_etx();
         let needs = child.state.needs;
         self.skip_to(needs);
         self.forget();
@@ -446,7 +470,7 @@ impl Flow {
         let question = match child.state.needs.checked_sub(1) {
             _ if !child.is_overdue(now) => None,
             _ if child.is_silent() => Some(Next::Ask),
-            _ if can_repair => Some(Next::Repair),
+            _ if can_repair => Some(self.only_lost().map_or(Next::Repair, Next::Plain)),
             Some(last) if self.is_known(last) => Some(Next::Plain(last)),
             _ => self.unsent().next().map(Next::Plain),
         };
@@ -473,6 +497,14 @@ impl Flow {
         if can_repair && self.lacks() > MARGIN { Some(Next::Repair) } else { question }
     }
 
+    /// Returns the packet that may be lost, if there is just one and it can go as it is: a
+    /// combination of one packet is that packet.
+    fn only_lost(&self) -> Option<u32> {
+        let mut lost = self.lacking().filter(|lead| self.is_sent(*lead));
+        let only = lost.next().filter(|lead| self.is_known(*lead));
+        only.filter(|_| lost.next().is_none())
+    }
+
     /// Returns whether a packet was sent as it is, or cannot be.
     fn is_sent(&self, packet: u32) -> bool {
         self.sent.contains(&packet) || !self.is_known(packet)
@@ -488,6 +520,7 @@ impl Flow {
         &mut self,
         next: Next,
         packet_time: Duration,
+        unicast: Unicast,
         now: Instant,
         random: &mut impl RngCore,
     ) -> Option<(Header, Coded)> {
@@ -522,15 +555,27 @@ impl Flow {
         let repeats = child.is_overdue(now);
         let carries = next != Next::Ask;
         let packet = if let Next::Plain(number) = next { Some(number) } else { None };
-        // The last packet for now asks. If more are on their way, one of several is enough, for
-        // answers collide with packets of nodes that do not hear them.
+        // The last packet for now asks. If more are on their way, one of several is enough, for an
+        // answer takes the time of a frame. In a turn the next hop says what it has with the next
+        // turn that it gives.
         let missing = child.lacks(known) - child.delivery();
         let is_last = missing <= MARGIN;
         self.more = !is_last || self.upstream.has_more(now);
-        let asks = is_last && (!self.more || child.is_uncertain(missing, packet_time, now));
-        let poll = repeats || !carries || asks;
+        let is_uncertain = is_last && child.is_uncertain(missing, packet_time, now);
+        let is_unheard = child.node == self.id.destination;
+        let asks_meanwhile = is_unheard && child.is_uncertain_meanwhile(packet_time, now);
+        let has_turn = child.state.turn.is_some();
+        let asks = (is_last && !self.more) || (!has_turn && (is_uncertain || asks_meanwhile));
+
+        // The MAC's acknowledgment answers for a packet that goes alone.
+        let goes_alone = is_last && !self.more && !repeats && child.prefers_unicast();
+        self.alone = packet.filter(|_| goes_alone && unicast != Unicast::No);
+        let is_acknowledged = self.alone.is_some() && unicast == Unicast::Acknowledged;
+        let poll = (repeats || !carries || asks) && !is_acknowledged;
         self.sent_at = now;
         self.number = self.number.wrapping_add(1);
+        let oldest = first.min(coded.first).min(self.needs.max(state.needs));
+        let oldest = child.not_given_up(oldest, coded.first);
         let filling = Filling { number: self.number, packet, carries, repeats, asks: poll };
         child.note_filled(&filling, rng::unit(random), packet_time, now);
         let header = Header {
@@ -539,7 +584,7 @@ impl Flow {
             number: self.number,
             state: self.state(now),
             poll,
-            oldest: first.min(coded.first).min(self.needs.max(state.needs)),
+            oldest,
         };
         Some((header, coded))
     }

@@ -1,4 +1,4 @@
-//! What a node sends next of a flow.
+//! What a node sends next of a flow, and how.
 
 /// What to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,4 +9,15 @@ pub(crate) enum Next {
     Repair,
     /// No packet, only a question.
     Ask,
+}
+
+/// Whether a packet that goes alone may go by unicast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unicast {
+    /// It is one of a pair, which is broadcast.
+    No,
+    /// The MAC may not tell what became of it, so the next hop is asked as well.
+    Unproven,
+    /// The MAC acknowledges unicast frames.
+    Acknowledged,
 }

@@ -5,13 +5,24 @@ use super::next::Next;
 use super::{Braid, Ends};
 use ncmesh_engine::Context;
 use ncmesh_engine::time::Instant;
+use ncmesh_wire::NodeId;
 
 /// Packets of a pair, of two, that should be separated at least.
 const LEAST_SEPARATED: f64 = 1.2;
 /// Packet times from one frame until the next where a pair may come up.
 pub(crate) const HOLD: f64 = 1.5;
-/// Delivery above which two nodes hear each other.
-pub(crate) const HEARD: f64 = 0.3;
+/// Delivery above which a node hears another one.
+const HEARD: f64 = 0.3;
+
+/// Returns whether a node hears another one.
+pub(crate) fn hears(cx: &Context<'_>, node: NodeId, other: NodeId) -> bool {
+    cx.topology.delivery(other, node) > HEARD
+}
+
+/// Returns whether neither of two nodes hears the other.
+pub(crate) fn are_hidden(cx: &Context<'_>, one: NodeId, other: NodeId) -> bool {
+    one != other && !hears(cx, one, other) && !hears(cx, other, one)
+}
 
 impl Braid {
     /// Returns a second flow whose packet can go in one frame with that of the first, if each next
@@ -43,6 +54,13 @@ impl Braid {
         best.map(|(ends, next, chances, _)| (ends, next, chances))
     }
 
+    /// Returns whether a node that does not hear `node` sends packets to this one.
+    pub(crate) fn is_fed_by_hidden(&self, cx: &Context<'_>, node: NodeId) -> bool {
+        let mut parents =
+            self.flows.values().filter_map(|flow| flow.upstream.present_parent(cx.now));
+        parents.any(|parent| parent != node && !hears(cx, parent, node))
+    }
+
     /// Returns whether packets of two nodes, or its own, can be sent on.
     pub(crate) fn has_two(&self, now: Instant) -> bool {
         let sends = |flow: &Flow| flow.next(self.config.backlog, self.packet_time(), now).is_some();
@@ -57,8 +75,7 @@ impl Braid {
         let Some(from) = self.flows.get(&ends).and_then(|flow| flow.upstream.parent) else {
             return false;
         };
-        let hears = |a, b| cx.topology.delivery(a, b) > HEARD;
-        let mut waiting = self.flows.values().filter_map(|f| f.upstream.waiting_parent(cx.now));
-        waiting.any(|node| node != from && !hears(node, from) && !hears(from, node))
+        let mut waiting = self.flows.values().filter_map(|flow| flow.waiting_parent(cx.now));
+        waiting.any(|node| are_hidden(cx, node, from))
     }
 }

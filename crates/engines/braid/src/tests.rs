@@ -35,7 +35,7 @@ fn state(needs: u32, leads: u32) -> State {
 
 fn header(oldest: u32) -> Header {
     let handled = Handled { number: 0x0708, ago: Duration::from_micros(0x90 * 16) };
-    let state = State { backlog: 2, turn: Some(3), feeds: true, handled, ..state(7, 5) };
+    let state = State { backlog: 2, feeds: true, handled, ..state(7, 5) };
     Header { flow: FLOW, next_hop: NodeId(2), number: 9, state, poll: true, oldest }
 }
 
@@ -57,15 +57,19 @@ fn plain(number: u32) -> Coded {
 /// Golden vectors of `docs/reference/wire-format.md`.
 #[test]
 fn golden_frames() {
+    let in_turns = |header: Header| {
+        let state = State { turn: Some(3), ..header.state };
+        Header { state, ..header }
+    };
     let coded = Coded { first: 6, coefficients: vec![1, 0, 3], symbol: vec![0, 1, 0xff] };
     let mut body = Vec::new();
-    header(5).write(&coded, &mut body);
+    in_turns(header(5)).write(&coded, &mut body);
     let golden = [
         0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 2, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 2, 3, 5, 7, 8, 0, 0x90,
         0, 0, 0, 5, 1, 2, 0, 3, 0, 1, 0xff,
     ];
     assert_eq!(body, golden);
-    assert_eq!(Header::parse(&body), Ok((header(5), coded)));
+    assert_eq!(Header::parse(&body), Ok((in_turns(header(5)), coded)));
     for end in 0..35 {
         assert!(Header::parse(&body[..end]).is_err(), "{end}");
     }
@@ -92,7 +96,8 @@ fn golden_frames() {
 
     let ours = Coded { symbol: vec![0, 2, b'I', 6], ..plain(6) };
     let of_back = Coded { symbol: vec![0, 2, b'I', 8, 9], ..plain(6) };
-    let pair = Pair::of([(header(5), ours.clone()), (back(1), of_back.clone())]);
+    let parts = [(in_turns(header(5)), ours.clone()), (in_turns(back(1)), of_back.clone())];
+    let pair = Pair::of(parts);
     let mut body = Vec::new();
     pair.write(&mut body);
     let golden = [
@@ -185,14 +190,23 @@ impl Bench {
         self.frame(sender, PAIR, &body);
     }
 
-    /// Fills a frame, if the engine offers one.
+    /// Fills a frame, if the engine offers one, over a MAC that acknowledges nothing.
     fn fill(&mut self) -> Option<(u8, Vec<u8>)> {
+        self.transmit(TxResult::Sent).map(|(filled, body)| (filled.kind, body))
+    }
+
+    /// Fills a frame of which this becomes. Returns where it goes by unicast.
+    fn fill_with(&mut self, result: TxResult) -> Option<(Option<NodeId>, Vec<u8>)> {
+        self.transmit(result).map(|(filled, body)| (filled.to, body))
+    }
+
+    fn transmit(&mut self, result: TxResult) -> Option<(Filled, Vec<u8>)> {
         self.engine.offer(self.now)?;
         let mut out = Vec::new();
         let filled = self.with(|engine, cx| engine.fill(cx, &mut out))?;
-        let report = TxReport { result: TxResult::Sent, airtime: PACKET_TIME, heard_by: None };
+        let report = TxReport { result, airtime: PACKET_TIME, heard_by: None };
         self.with(|engine, cx| engine.handle_tx_report(cx, report));
-        Some((filled.kind, out))
+        Some((filled, out))
     }
 
     /// Fills data frames until there is no more to send. Returns first packet and width of each.

@@ -12,8 +12,6 @@ use ncmesh_wire::NodeId;
 
 /// How a report is sent.
 const REPORT: ReportPolicy = ReportPolicy { loss: 0.2, copies: 4, between: WAIT };
-/// Innovative packets after which a report is due.
-const EVERY: u32 = 8;
 /// Packet times for which a report waits for a data frame that says the same, and between copies.
 const WAIT: f64 = 3.0;
 /// Time for which what a parent said counts.
@@ -32,8 +30,15 @@ pub(crate) struct Upstream {
     heard_at: Instant,
     number: u16,
     report: ReportTimer,
-    /// Innovative packets since it was last told.
-    fresh: u32,
+    /// The node that was told first, and what link state promised of the way there then.
+    promise: Option<Promise>,
+}
+
+/// Share of frames that reached a node before the flow's own packets could collide with them.
+#[derive(Clone, Copy, Debug)]
+struct Promise {
+    parent: NodeId,
+    delivery: f64,
 }
 
 impl Upstream {
@@ -46,11 +51,17 @@ impl Upstream {
         packet_time: Duration,
         now: Instant,
     ) {
-        self.fresh += u32::from(is_innovative);
-        if polls || !is_innovative || self.fresh >= EVERY {
+        if polls || !is_innovative {
             let wait = if sends { packet_time.mul_f64(WAIT) } else { Duration::ZERO };
             self.report(now + wait);
         }
+    }
+
+    /// Returns how many frames the node `sender` has sent since it was heard last, up to the frame
+    /// of this number: those that were lost count, too.
+    pub(crate) fn frames_until(&self, sender: NodeId, number: u16) -> u16 {
+        let known = self.parent.filter(|parent| *parent == sender);
+        known.map_or(1, |_| number.wrapping_sub(self.number).max(1))
     }
 
     /// Notes that this node sends packets to this one, and says this of itself.
@@ -70,10 +81,9 @@ impl Upstream {
         self.parent.map_or_else(Handled::default, |_| lately)
     }
 
-    /// Returns the node that has packets for this one, if it was heard lately.
-    pub(crate) fn waiting_parent(&self, now: Instant) -> Option<NodeId> {
-        let is_recent = now.since(self.heard_at) < LATELY;
-        self.parent.filter(|_| is_recent && self.parent_state.backlog > 0)
+    /// Returns the node that sends packets to this one, if it was heard recently.
+    pub(crate) fn present_parent(&self, now: Instant) -> Option<NodeId> {
+        self.parent.filter(|_| now.since(self.heard_at) < LATELY)
     }
 
     /// Returns whether more packets wait there, or on the way there, by what that node said lately.
@@ -91,11 +101,16 @@ impl Upstream {
         self.parent.filter(|_| self.report.is_due(now))
     }
 
-    /// Notes a frame that tells the parent, over a link that delivers this share.
-    pub(crate) fn note_told(&mut self, delivery: f64, packet_time: Duration, now: Instant) {
-        if self.report.note_sent(delivery, 0, &REPORT, packet_time, now) {
-            self.fresh = 0;
-        }
+    /// Notes a frame that tells the parent, over a link of which link state tells this share. Copies
+    /// make good what the link loses. Where that was less before this flow had packets, they collide
+    /// here: copies would, too, and the parent asks again.
+    pub(crate) fn note_told(&mut self, told: f64, packet_time: Duration, now: Instant) {
+        let Some(parent) = self.parent else { return };
+        let first = self.promise.filter(|promise| promise.parent == parent);
+        let promise = first.unwrap_or(Promise { parent, delivery: told });
+        self.promise = Some(promise);
+        let delivery = told.max(promise.delivery);
+        self.report.note_sent(delivery, 0, &REPORT, packet_time, now);
     }
 
     /// Returns when a report falls due.

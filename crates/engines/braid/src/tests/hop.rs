@@ -124,14 +124,98 @@ fn a_report_is_repeated_until_it_is_heard_with_some_certainty() {
         sent
     };
     assert_eq!([0.9, 0.7, 0.4, 0.1].map(copies), [1, 2, 4, 4]);
-    // A packet that asks for nothing is answered when eight came, or by a data frame meanwhile.
+    // A packet that asks for nothing is not answered unless it was here already. A data frame
+    // meanwhile says the same.
     let mut upstream = upstream();
-    (0..7).for_each(|_| upstream.note_packet((true, false), true, PACKET_TIME, at(0)));
+    (0..40).for_each(|_| upstream.note_packet((true, false), true, PACKET_TIME, at(0)));
     assert_eq!(upstream.due(), None);
-    upstream.note_packet((true, false), true, PACKET_TIME, at(0));
+    upstream.note_packet((false, false), true, PACKET_TIME, at(0));
     assert_eq!(upstream.due(), Some(at(3)));
     upstream.note_told(0.9, PACKET_TIME, at(1));
     assert_eq!(upstream.due(), None);
+}
+
+/// Link state's frames collide with those of the flow. Copies of reports would collide, too.
+#[test]
+fn a_link_that_was_good_before_the_flow_began_needs_no_copies() {
+    let mut upstream = upstream();
+    let copies = |upstream: &mut Upstream, delivery: f64| {
+        upstream.note_packet((true, true), false, PACKET_TIME, at(0));
+        let mut sent = 0;
+        while let Some(due) = upstream.due() {
+            upstream.note_told(delivery, PACKET_TIME, due);
+            sent += 1;
+        }
+        sent
+    };
+    assert_eq!([0.9, 0.2].map(|delivery| copies(&mut upstream, delivery)), [1, 1]);
+    upstream.parent = Some(NodeId(3));
+    assert_eq!([0.2, 0.9].map(|delivery| copies(&mut upstream, delivery)), [4, 1]);
+}
+
+/// Node 1 hears node 2 ask node 3, and would not hear the answer.
+#[test]
+fn a_node_leaves_the_channel_to_an_answer_that_it_does_not_hear() {
+    let silence = |topology: Option<Topology>, poll| {
+        let mut bench = Bench::new(1);
+        bench.topology = topology.unwrap_or(bench.topology);
+        bench.with(|e, cx| e.handle_packet(cx, NodeId(4), &[7; 1000])).unwrap();
+        bench.data((2, 3), Header { poll, ..header(0) }, &plain(0));
+        let sent = bench.drain();
+        bench.now = bench.now + PACKET_TIME;
+        (sent.len(), bench.drain().len())
+    };
+    assert_eq!(silence(None, true), (0, 1));
+    assert_eq!(silence(None, false), (1, 0));
+    let both = |a, b| [(a, b, 0.9), (b, a, 0.9)];
+    let hears = directed(&[both(1, 2), both(2, 3), both(3, 4), both(1, 3)].concat());
+    assert_eq!(silence(Some(hears), true), (1, 0));
+}
+
+/// The answer of node 4 must not meet the next packet of node 2.
+#[test]
+fn a_relay_waits_for_an_answer_that_the_node_before_it_does_not_hear() {
+    let mut bench = Bench::new(3);
+    (0..30).for_each(|number| bench.data((2, 3), header(0), &plain(number)));
+    bench.report(4, 1, state(0, 0));
+    // One by one, with pauses in which an answer would come.
+    let mut polls = Vec::new();
+    for _ in 0..12 {
+        let body = bench.fill().map(|(_, body)| Header::parse(&body).unwrap().0.poll);
+        polls.push(body);
+        bench.now = bench.now + PACKET_TIME / 2;
+    }
+    let asked = polls.iter().position(|poll| *poll == Some(true)).unwrap();
+    assert_eq!(polls[asked + 1], None, "{polls:?}");
+    bench.report(4, 2, state(2, 0));
+    assert!(bench.fill().is_some());
+}
+
+/// The MAC's acknowledgment says that a packet arrived that goes alone.
+#[test]
+fn a_packet_that_goes_alone_needs_no_report() {
+    let send = |bench: &mut Bench, result| {
+        bench.with(|e, cx| e.handle_packet(cx, NodeId(4), &[7; 1000])).unwrap();
+        let (to, body) = bench.fill_with(result).unwrap();
+        (to, Header::parse(&body).unwrap().0.poll)
+    };
+    let mut bench = Bench::new(1);
+    // Nothing is known of the MAC at first, so the next hop is asked as well.
+    assert_eq!(send(&mut bench, TxResult::Acked), (Some(NodeId(2)), true));
+    for _ in 0..5 {
+        assert_eq!(send(&mut bench, TxResult::Acked), (Some(NodeId(2)), false));
+        bench.now = bench.now + Duration::from_millis(50);
+        assert_eq!(bench.drain(), [], "what was acknowledged is not sent again");
+    }
+    // What the MAC gave up goes again, by broadcast, and asks.
+    assert_eq!(send(&mut bench, TxResult::Failed), (Some(NodeId(2)), false));
+    bench.now = bench.now + Duration::from_millis(50);
+    let (to, body) = bench.fill_with(TxResult::Sent).unwrap();
+    assert_eq!((to, Header::parse(&body).unwrap().0.poll), (None, true));
+    // Over a poor link the MAC would repeat it for long.
+    let mut poor = Bench::new(1);
+    poor.topology = directed(&[(1, 4, 0.6), (4, 1, 0.6)]);
+    assert_eq!(send(&mut poor, TxResult::Sent), (None, true));
 }
 
 /// Link state says that the shortest way from here leads back to the source, which has all that
