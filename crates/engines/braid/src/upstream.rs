@@ -101,9 +101,9 @@ impl Upstream {
         self.parent.filter(|_| self.report.is_due(now))
     }
 
-    /// Notes a frame that tells the parent, over a link of which link state tells this share. Copies
-    /// make good what the link loses. Where that was less before this flow had packets, they collide
-    /// here: copies would, too, and the parent asks again.
+    /// Notes a frame that tells the parent, over a link of which link state tells this share.
+    /// Copies make good what the link loses. If the link lost less before this flow had packets,
+    /// frames collide here: copies would, too, and the parent asks again.
     pub(crate) fn note_told(&mut self, told: f64, packet_time: Duration, now: Instant) {
         let Some(parent) = self.parent else { return };
         let first = self.promise.filter(|promise| promise.parent == parent);
