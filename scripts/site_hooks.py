@@ -34,7 +34,7 @@ PAGES = {
 # Section of the navigation -> folders of docs/ whose pages it lists.
 SECTIONS = {"Notes": ["notes", "results/notes"], "Papers reproduced": ["results/papers"]}
 
-# What `cargo run -p ncmesh-tests --example frames` writes: tables of frames, each behind its mark.
+# Written by `cargo run -p ncmesh-tests --example frames`: tables of frames, each behind its mark.
 TABLES = ROOT / "target" / "wire-format-tables.md"
 MARK = re.compile(r"^<!-- frame: .* -->$", re.MULTILINE)
 

@@ -14,7 +14,7 @@ const DIST = join(ROOT, "../crates/web/dist");
 const PLACEHOLDER = "NCMESH_RECORDINGS";
 
 for (const mode of ["served", "standalone"]) {
-  await build({ root: ROOT, mode, logLevel: "warn" });
+    await build({ root: ROOT, mode, logLevel: "warn" });
 }
 rmSync(DIST, { recursive: true, force: true });
 mkdirSync(DIST, { recursive: true });
@@ -23,22 +23,23 @@ writeFileSync(join(DIST, "standalone.html"), standalone(join(ROOT, "build/standa
 
 /** Returns the page with its script and its styles inside. */
 function standalone(folder) {
-  const read = (name) => readFileSync(join(folder, name), "utf8");
-  // Inside a script element, these would end it or begin a comment.
-  const script = read("app.js").replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
-  const styles = read("style.css");
-  const icon = Buffer.from(read("icon.svg")).toString("base64");
-  if (script.includes(PLACEHOLDER)) throw new Error(`${PLACEHOLDER} may be in the page only once`);
+    const read = (name) => readFileSync(join(folder, name), "utf8");
+    // Inside a script element, these would end it or begin a comment.
+    const script = read("app.js").replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
+    const styles = read("style.css");
+    const icon = Buffer.from(read("icon.svg")).toString("base64");
+    if (script.includes(PLACEHOLDER))
+        throw new Error(`${PLACEHOLDER} may be in the page only once`);
 
-  // Only this script may run, and nothing is loaded: hostile names in a recording stay text.
-  const hash = createHash("sha256").update(script).digest("base64");
-  const policy = [
-    "default-src 'none'",
-    `script-src 'sha256-${hash}'`,
-    "style-src 'unsafe-inline'",
-    "img-src data:",
-  ].join("; ");
-  return `<!doctype html>
+    // Only this script may run, and nothing is loaded: hostile names in a recording stay text.
+    const hash = createHash("sha256").update(script).digest("base64");
+    const policy = [
+        "default-src 'none'",
+        `script-src 'sha256-${hash}'`,
+        "style-src 'unsafe-inline'",
+        "img-src data:",
+    ].join("; ");
+    return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">

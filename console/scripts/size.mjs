@@ -9,13 +9,13 @@ const DIST = join(dirname(fileURLToPath(import.meta.url)), "../../crates/web/dis
 
 let total = 0;
 for (const name of readdirSync(DIST).sort()) {
-  const size = gzipSync(readFileSync(join(DIST, name)), { level: 9 }).length;
-  const isServed = name !== "standalone.html";
-  if (isServed) total += size;
-  console.log(`${String(size).padStart(8)}  ${name}${isServed ? "" : "  (alone)"}`);
+    const size = gzipSync(readFileSync(join(DIST, name)), { level: 9 }).length;
+    const isServed = name !== "standalone.html";
+    if (isServed) total += size;
+    console.log(`${String(size).padStart(8)}  ${name}${isServed ? "" : "  (alone)"}`);
 }
 console.log(`${String(total).padStart(8)}  of ${LIMIT} bytes`);
 if (total > LIMIT) {
-  console.error("The console is too large: load what is rare with import(), or leave it out.");
-  process.exit(1);
+    console.error("The console is too large: load what is rare with import(), or leave it out.");
+    process.exit(1);
 }

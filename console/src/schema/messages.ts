@@ -662,7 +662,7 @@ delivery?: (number | null)[],
 };
 
 /**
- * What a tick tells of a `TransferState`.
+ * Changes of a `TransferState` in a tick.
  */
 export type TransferTick = {
 /**
@@ -688,7 +688,7 @@ receivers?: ReceiverTick[],
 };
 
 /**
- * What a tick tells of a `ReceiverState`.
+ * Changes of a `ReceiverState` in a tick.
  */
 export type ReceiverTick = {
 /**
@@ -722,7 +722,7 @@ rank?: Rank | null,
 };
 
 /**
- * What a tick tells of a `FlowState`.
+ * Changes of a `FlowState` in a tick.
  */
 export type FlowTick = {
 /**
@@ -789,7 +789,7 @@ coded_share?: number | null,
 };
 
 /**
- * What a tick tells of a `StreamState`.
+ * Changes of a `StreamState` in a tick.
  */
 export type StreamTick = {
 /**
@@ -811,7 +811,7 @@ tree?: Hop[],
 };
 
 /**
- * What a tick tells of a `StreamReceiverState`.
+ * Changes of a `StreamReceiverState` in a tick.
  */
 export type StreamReceiverTick = {
 /**

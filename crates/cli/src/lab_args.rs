@@ -115,8 +115,8 @@ pub(crate) struct LabArgs {
     pub(crate) max_lag: Duration,
 }
 
-/// Parses a seed. Whole numbers of TOML, and so of scenarios, end where those of 64 bits with a sign
-/// do.
+/// Parses a seed. Whole numbers of TOML, and so of scenarios, end where those of 64 bits with a
+/// sign do.
 fn seed(text: &str) -> Result<u64, String> {
     let seed = text.parse::<i64>().ok().and_then(|seed| u64::try_from(seed).ok());
     seed.ok_or_else(|| format!("allowed is 0 to {}", i64::MAX))

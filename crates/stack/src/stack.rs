@@ -276,8 +276,8 @@ impl Stack {
         self.stream_engines().flat_map(|(_, engine)| engine.groups()).collect()
     }
 
-    /// Returns the longest packet of a stream that `scheme` carries, bytes. `None` if it is no scheme
-    /// of streams.
+    /// Returns the longest packet of a stream that `scheme` carries, bytes. `None` if it is no
+    /// scheme of streams.
     #[must_use]
     pub fn longest_stream_packet(&self, scheme: Scheme) -> Option<usize> {
         match self.engines.get(scheme.index())? {

@@ -60,7 +60,7 @@ pub struct HeaderField {
     pub len: usize,
     /// Name for people.
     pub label: &'static str,
-    /// What it is. The table in `docs/reference/wire-format.md` is made of this.
+    /// Its meaning. The table in `docs/reference/wire-format.md` is made of this.
     pub doc: &'static str,
 }
 

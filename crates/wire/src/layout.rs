@@ -35,7 +35,7 @@ pub enum Part {
     Group {
         /// Name of the group.
         name: &'static str,
-        /// What it is.
+        /// Its meaning.
         label: &'static str,
         /// One line about it.
         text: &'static str,
@@ -59,9 +59,9 @@ pub enum Part {
 pub struct Field {
     /// Name, unique for what it means; in the dissector behind `ncmesh.`.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Its meaning, in a few words.
     pub label: &'static str,
-    /// What a reader of the wire format needs to know about it. May be empty.
+    /// Notes for a reader of the wire format. May be empty.
     pub doc: &'static str,
     /// How it is written.
     pub shape: Shape,
@@ -165,11 +165,11 @@ pub struct Route {
     /// crosses another one at the transmitter, and the nodes before and behind it are left out too:
     /// this field had them earlier, the node behind it in the first packet first.
     pub crossing: Option<&'static str>,
-    /// What a reader of the wire format needs to know.
+    /// Notes for a reader of the wire format.
     pub doc: &'static str,
 }
 
-/// What must hold of the fields before it.
+/// Condition on the fields before it.
 #[derive(Clone, Copy, Debug)]
 pub enum Check {
     /// The first value is at most the second.

@@ -1,4 +1,4 @@
-//! What declarations of frames give: reader, writer, length and layout.
+//! Tests of all that a declaration of a frame gives: reader, writer, length and layout.
 
 use ncmesh_wire::layout::{Charset, Check, Count, Field, Is, Layout, Length, Number, Part, Shape};
 use ncmesh_wire::record::{Named, bits, field, fixed_len, group};
@@ -144,7 +144,7 @@ fn lists_are_cut_to_what_their_number_can_say() {
 
 #[test]
 fn a_frame_describes_itself() {
-    // What each frame has: lengths of bytes, but not what they count.
+    // Every frame has this: lengths of bytes, but not what they count.
     assert_eq!(Whole::LEN, 24);
     let layout = Layout::of::<Whole<'_>>(3, "whole", "{flow}").or_if(Is("more", 1), "more");
     assert_eq!((layout.kind, layout.name, layout.info), (3, "whole", "{flow}"));

@@ -1,5 +1,5 @@
-//! What is generated from the declarations of frames: tables for Wireshark and for the wire format,
-//! and from its golden vectors: seeds for fuzzing.
+//! Generates tables for Wireshark and for the wire format from the declarations of frames, and
+//! seeds for fuzzing from its golden vectors.
 //!
 //! `cargo run -p ncmesh-tests --example frames` writes them. A test compares the dissector and the
 //! seeds with the files; the tables of the wire format are made where the site is built.

@@ -1,5 +1,5 @@
-//! What is generated from the declarations of settings: tables of the reference, and the JSON
-//! Schema of `node.toml`.
+//! Generates the tables of the reference and the JSON Schema of `node.toml` from the declarations
+//! of settings.
 //!
 //! `cargo run -p ncmesh-tests --example settings` writes them; a test compares them with the files.
 

@@ -1,4 +1,4 @@
-//! What is generated from the declarations of settings is up to date.
+//! The files that are generated from the declarations of settings are up to date.
 
 use ncmesh_tests::frames::root;
 use ncmesh_tests::settings::{NODE_SCHEMA, PAGES, document, names, node};

@@ -48,7 +48,7 @@ export function airRows(run: Run): AirRow[] {
   const { now, meta } = run;
   if (!now || !meta) return [];
   const own = airtimes(run);
-  // What is not known stays NaN in these sums.
+  // Unknown values stay NaN in these sums.
   const busy = own.map((airtime) => (airtime ? used(airtime) : NaN));
   const around = busy.slice();
   const places = new Map(meta.nodes.map((node, i) => [node.id, i]));

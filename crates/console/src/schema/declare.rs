@@ -83,7 +83,7 @@ macro_rules! state {
             )*
         }
 
-        #[doc = concat!("What a tick tells of a [`", stringify!($state), "`].")]
+        #[doc = concat!("Changes of a [`", stringify!($state), "`] in a tick.")]
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct $tick {
@@ -159,7 +159,7 @@ macro_rules! state {
         }
 
         declared! {
-            $tick, concat!(" What a tick tells of a `", stringify!($state), "`."),
+            $tick, concat!(" Changes of a `", stringify!($state), "` in a tick."),
             typescript::tick(stringify!($id), $state::FIELDS)
         }
     };

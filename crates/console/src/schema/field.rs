@@ -68,7 +68,7 @@ pub struct Field {
     pub title: &'static str,
     /// Unit of the value.
     pub unit: Unit,
-    /// What it is, in sentences.
+    /// Meaning of the value, in sentences.
     meaning: &'static str,
     /// Types in TypeScript.
     pub(crate) types: fn() -> Types,

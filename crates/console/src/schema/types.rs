@@ -7,7 +7,7 @@ use super::*;
 use std::fmt::Write;
 
 /// Returns the state that the console keeps, and the list of its values by which it reads them.
-/// Those in `own` name its node.
+/// Values in `own` name its node.
 fn now<S: State>(own: &[&str], fields: &[Field]) -> String {
     let [state, _] = S::names();
     let name = now_name(state);

@@ -20,7 +20,7 @@ pub struct NeedsKey;
 #[error("a tick names a node, link, transfer, flow or stream that there is not")]
 pub struct Mismatch;
 
-/// What a tick says of a value that is told as a whole.
+/// Change of a value that a tick tells as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Change<T> {
     /// It is the same as before. The tick leaves it out.
@@ -50,7 +50,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Change<T> {
 
 /// A value of a state.
 pub trait Value: Clone + PartialEq {
-    /// What a tick says of it. The default says that nothing changed.
+    /// Change that a tick tells. The default says that nothing changed.
     type Change: Clone + Default + PartialEq + Serialize + DeserializeOwned;
 
     /// Returns what a tick says of the change from `before`.
@@ -355,7 +355,7 @@ impl Value for Numbers {
 pub trait State: Clone + Default + PartialEq {
     /// Names the entry in a tick: its place in the list, or the id of its node.
     type Id: Copy;
-    /// What changed of it in a tick.
+    /// Change of the entry in a tick.
     type Tick: Clone + PartialEq + Serialize + DeserializeOwned;
 
     /// Returns what changed since `before`, if anything did.

@@ -201,7 +201,9 @@ macro_rules! choices {
             const KINDS: &'static [$crate::settings::Kind] = &[$crate::settings::Kind::Text];
             const CHOICES: &'static [&'static str] = &[$($text),*];
 
-            fn from_toml(value: $crate::settings::Toml) -> Result<Self, $crate::settings::Mismatch> {
+            fn from_toml(
+                value: $crate::settings::Toml,
+            ) -> Result<Self, $crate::settings::Mismatch> {
                 let name = $crate::settings::choice(&value, Self::CHOICES)?;
                 let mut all = [$(Self::$variant),*].into_iter();
                 all.find(|one| one.name() == name)

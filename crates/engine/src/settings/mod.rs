@@ -78,12 +78,12 @@ pub struct Setting<T> {
     read: fn(Toml) -> Result<T, Mismatch>,
 }
 
-/// What is declared of a setting, for documents, schemas and help.
+/// Declaration of a setting, for documents, schemas and help.
 #[derive(Clone, Debug)]
 pub struct Declared {
     /// Its name.
     pub key: &'static str,
-    /// What it does, in Markdown.
+    /// Effect of the setting, in Markdown.
     pub meaning: String,
     /// Types of TOML that a value may have.
     pub kinds: &'static [Kind],
@@ -97,7 +97,7 @@ pub struct Declared {
     pub allowed: String,
 }
 
-/// What holds if a setting is left out.
+/// Value of a setting that is left out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fallback {
     /// It must not be left out.
@@ -120,7 +120,7 @@ pub enum Refused {
         key: &'static str,
         /// The value, as it was given.
         value: String,
-        /// What is allowed.
+        /// Allowed values.
         allowed: String,
     },
     /// It is of another type.
@@ -128,9 +128,9 @@ pub enum Refused {
     WrongType {
         /// Name of the setting.
         key: &'static str,
-        /// What it must be, with an example.
+        /// Expected value, with an example.
         wanted: &'static str,
-        /// What was given.
+        /// The value, as it was given.
         found: String,
     },
     /// Something in it is wrong.
@@ -138,7 +138,7 @@ pub enum Refused {
     Unusable {
         /// Name of the setting.
         key: &'static str,
-        /// What is wrong, and what is allowed.
+        /// The problem, and the allowed values.
         problem: String,
     },
 }

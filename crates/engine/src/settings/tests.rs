@@ -1,4 +1,4 @@
-//! What a declared section reads, refuses and says of itself.
+//! Tests of a declared section: values it reads, values it refuses, and its description.
 
 use super::{Fallback, Kind, Mismatch, Section, Toml};
 

@@ -20,9 +20,9 @@ ncmesh_engine::settings! {
         pub queue: usize = 64, within 1..=10_000, unit "packets";
         /// Time without a packet after which a generation that is not full is closed.
         pub flush_ms: u32 = 20, within 1..=10_000, unit "ms";
-        /// Time without news after which a destination requests what a generation lacks. It grows
-        /// with pauses that ended by themselves and doubles with each request, up to 32 times, until
-        /// a generation completes without a request.
+        /// Time without news after which a destination requests what a generation lacks. It
+        /// grows with pauses that ended by themselves and doubles with each request, up to 32
+        /// times, until a generation completes without a request.
         pub request_ms: u32 = 300, within 10..=60_000, unit "ms";
         /// Requests for a generation after which the destination continues without it.
         pub requests: u32 = 6, within 0..=100, unit "requests";

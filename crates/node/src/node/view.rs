@@ -17,8 +17,9 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Hint, and log entry, that frames are written in the name of this node.
-pub(super) const IMPERSONATED: &str = "somebody who has this network's key sends frames in this node's name; this node goes on under \
-     a new start each time; if it was not copied while it ran, give all your nodes a new key";
+pub(super) const IMPERSONATED: &str = "somebody who has this network's key sends frames in this \
+     node's name; this node goes on under a new start each time; if it was not copied while it \
+     ran, give all your nodes a new key";
 
 impl Node {
     /// `GET /v1/status`.

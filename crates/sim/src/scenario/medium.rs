@@ -98,8 +98,8 @@ ncmesh_engine::settings! {
         model: ModelName;
         /// Distance up to which frames are received without fading: sets the reception threshold.
         range_m: f64, above 0, unit "m";
-        /// Distance of carrier sense: the channel is busy where the sum of all power reaches that of
-        /// one frame at this distance.
+        /// Distance of carrier sense: the channel is busy where the sum of all power reaches that
+        /// of one frame at this distance.
         sensing_range_m: f64, above 0, unit "m";
         /// Factor of the power, drawn again for each frame and receiver. GloMoSim 2.02's is
         /// `5 log10(-(4 / pi) ln u)` dB for a uniform u: half the swings of Rayleigh fading in dB.

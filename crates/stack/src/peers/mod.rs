@@ -397,7 +397,7 @@ impl Sender {
 
     /// Makes a start current that has proved itself, except if the id is used twice and the other
     /// node is there: then both would take each other's place again and again.
-    /// Of the frames up to `heard` none is taken from then on.
+    /// Frames up to `heard` are refused from then on.
     fn prove(&mut self, salt: Salt, heard: u32, ours: u32, now: Instant) {
         let Some(state) = self.start(salt).map(|start| start.state) else { return };
         if state == State::Current {

@@ -26,8 +26,8 @@ const FASTEST: u64 = 50_000;
 const BURST: u64 = 1 << 16;
 /// Frames by which radios and queues change the order of frames. A longer jump may be forged.
 const REORDERED: u32 = 64;
-/// Age from which a frame is not taken, at three times that at the latest. Retransmissions and queues
-/// delay frames by far less.
+/// Age from which a frame is not taken, at three times that at the latest. Retransmissions and
+/// queues delay frames by far less.
 const TOO_OLD: Duration = Duration::from_secs(10);
 /// Least time between two times that the window of a start without proof moves down.
 const LOWERED: Duration = Duration::from_secs(1);

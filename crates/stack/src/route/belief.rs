@@ -1,4 +1,4 @@
-//! What a node believes of link states that others tell, and how it answers lies about itself.
+//! Decides which link states of others a node believes, and answers lies about the node itself.
 //!
 //! Nothing proves who made a state: any node tells any other's. So a lie with a newer version goes
 //! round the mesh like a true state. It reaches the node that it is about, which then tells a

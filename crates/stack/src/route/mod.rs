@@ -77,7 +77,7 @@ pub struct Route {
     /// Whether the whole mesh must be told the whole state: a version of it goes round that we
     /// never told, or our profile has changed.
     is_unlike_told: bool,
-    /// What others were told in the name of this node.
+    /// Link states that others were told in the name of this node.
     belied: Belied,
     /// Epochs of other nodes that they can hardly have come to.
     leaps: Leaps,

@@ -45,7 +45,7 @@ record! {
 }
 
 record! {
-    /// What a whole state says before its links and its profile.
+    /// Head of a whole state, before its links and its profile.
     struct Whole<'a> {
         /// of the origin
         epoch: u64 = field("state.epoch", "Epoch"),
@@ -55,7 +55,7 @@ record! {
 }
 
 record! {
-    /// What a change says before its links.
+    /// Head of a change, before its links.
     struct Since {
         /// of the origin
         epoch_bits: u16 = field("state.epoch_bits", "Epoch, low bits").hex(),

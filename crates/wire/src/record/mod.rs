@@ -61,10 +61,10 @@
 //! there is one field more than the struct has; then `read_with` returns the struct and the field,
 //! and `put_with` takes both.
 //!
-//! What no list of fields can say, as the nodes of a route of which a receiver knows some,
-//! implements [`Record`] by hand. If its form depends on earlier fields, a struct of these has a
-//! constant `PARTS` and methods `read(self, r)` and `put(self, value, w)`; `a, b as By { c }` reads
-//! two fields, a pair, and `put` takes both.
+//! A part that no list of fields can describe implements [`Record`] by hand, such as the nodes of a
+//! route of which a receiver knows some. If its form depends on earlier fields, a struct of these
+//! has a constant `PARTS` and methods `read(self, r)` and `put(self, value, w)`; `a, b as By { c }`
+//! reads two fields, a pair, and `put` takes both.
 //!
 //! # Why it is made like this
 //!
@@ -123,7 +123,7 @@ pub trait Record<'a>: Sized {
     }
 }
 
-/// What one field of a frame holds.
+/// Value of one field of a frame.
 pub trait Value<'a>: Sized {
     /// How it is written.
     const KIND: Kind;
@@ -138,7 +138,7 @@ pub trait Value<'a>: Sized {
     fn put(&self, w: &mut Writer<'_>, how: &Named);
 }
 
-/// What one field of a byte holds.
+/// Value of one field of a byte.
 pub trait Bits: Sized {
     /// Names of all its values, if they have names.
     const NAMES: &'static [(u64, &'static str)] = &[];

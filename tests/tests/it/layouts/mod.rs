@@ -1,4 +1,4 @@
-//! What is made of the declarations of frames.
+//! Tests of the files that are generated from the declarations of frames.
 //!
 //! Readers and layouts come from one declaration. Where a frame is read by hand beside its layout,
 //! the tests of the dissector hold them against each other.
