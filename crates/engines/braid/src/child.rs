@@ -241,6 +241,8 @@ impl Child {
     pub(crate) fn acknowledge(&mut self, packet: u32, packet_time: Duration, now: Instant) {
         let backlog = self.backlog(packet_time, now);
         self.flight.settle_last();
+        // Else only frames that were in doubt would count.
+        self.delivery.count(1.0, 1.0);
         match packet.checked_sub(self.state.needs) {
             None => {}
             Some(0) => self.skip_to(packet + 1 + self.state.leads.trailing_ones()),
