@@ -158,7 +158,7 @@ impl Flow {
     }
 
     /// Returns the node before this one, if it was heard recently and has packets that this one
-    /// lacks. What it sent last and was lost it does not count among those that wait.
+    /// lacks. It does not count a packet that was sent last and lost among those that wait.
     pub(crate) fn waiting_parent(&self, now: Instant) -> Option<NodeId> {
         let state = &self.upstream.parent_state;
         let has_packets = state.backlog > 0 || state.needs > self.needs;

@@ -1,4 +1,4 @@
-//! What a node sends next of a flow, and how.
+//! The next frame of a flow, and how it goes.
 
 /// What to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

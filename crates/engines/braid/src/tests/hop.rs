@@ -207,7 +207,7 @@ fn a_packet_that_goes_alone_needs_no_report() {
         bench.now = bench.now + Duration::from_millis(50);
         assert_eq!(bench.drain(), [], "what was acknowledged is not sent again");
     }
-    // What the MAC gave up goes again, by broadcast, and asks.
+    // A packet that the MAC gave up goes again, by broadcast, and asks.
     assert_eq!(send(&mut bench, TxResult::Failed), (Some(NodeId(2)), false));
     bench.now = bench.now + Duration::from_millis(50);
     let (to, body) = bench.fill_with(TxResult::Sent).unwrap();
