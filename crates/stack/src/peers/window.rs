@@ -131,10 +131,14 @@ impl Window {
             }
             self.raised_at = now;
             self.window.record(counter);
-        } else if let Some(skipped) = self.skipped.as_mut().filter(|s| counter < s.below) {
-            skipped.window.record(counter);
         } else {
-            self.window.record(counter);
+            if let Some(skipped) = self.skipped.as_mut().filter(|s| counter < s.below) {
+                skipped.window.record(counter);
+            }
+            // The window decides alone once the counters before a jump are closed.
+            if self.window.is_new(counter) {
+                self.window.record(counter);
+            }
         }
         place
     }
@@ -254,6 +258,17 @@ mod tests {
         assert!(!window.record_unproven(5, at(1000)));
         assert!(window.is_readable_unproven(6, at(1000)));
         assert!(!window.is_readable_unproven(5, at(9000)));
+    }
+
+    /// Found by the property below.
+    #[test]
+    fn a_counter_before_a_jump_is_not_open_again_when_the_jump_is_long_past() {
+        let mut window = Window::after(0, at(0));
+        window.record(3269, at(0));
+        assert_eq!(window.place(3268, at(8_000)), Some(Place::BelowJump));
+        window.record(3268, at(8_000));
+        window.record(3270, at(8_500));
+        assert_eq!(window.place(3268, at(10_500)), None);
     }
 
     proptest! {
