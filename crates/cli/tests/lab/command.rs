@@ -165,7 +165,7 @@ fn settings_of_protocols_are_blamed_on_their_line() {
     for (section, setting, problem) in [
         ("pacifier", "knob = 5", "knob = 5: allowed is 0 to 1"),
         ("pacifier", "knbo = 5", "unknown field `knbo`, expected one of"),
-        ("pacifier", "variant = \"x\"", "unknown variant `x`"),
+        ("pacifier", "variant = \"x\"", "variant = \"x\": allowed is \"tree\", \"tree_rl\""),
         ("link", "hello_s = \"x\"", "`hello_s` must be a number such as 0.5, not the text \"x\""),
     ] {
         let text = format!("{pair}\n[protocol.{section}]\n{setting}\n");
