@@ -46,22 +46,22 @@ def run_tests(command: list[str]) -> int:
         env[f"CARGO_TARGET_{name}_RUNNER"] = "env RUSTC_BOOTSTRAP=1"
     durations = kept()
     binary = ""
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        sys.stdout.write(line)
-        sys.stdout.flush()
-        if found := BINARY.match(line):
-            binary = found.group(1)
-        elif found := LIBTEST.match(line):
-            durations[f"{binary} {found.group(1)}"] = float(found.group(2))
-        elif found := PYTEST.match(line):
-            durations[found.group(2)] = float(found.group(1))
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            if found := BINARY.match(line):
+                binary = found.group(1)
+            elif found := LIBTEST.match(line):
+                durations[f"{binary} {found.group(1)}"] = float(found.group(2))
+            elif found := PYTEST.match(line):
+                durations[found.group(2)] = float(found.group(1))
     KEPT.parent.mkdir(exist_ok=True)
     KEPT.write_text(json.dumps(durations))
-    return process.wait()
+    return process.returncode
 
 
 def make_steps(names: list[str]) -> int:

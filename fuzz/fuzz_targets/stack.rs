@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{BatchSet, FileLimits, Manifest, Outgoing, merkle};
-use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::registry::{Scheme, ServiceKind};
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
 use ncmesh_engines::REGISTRY;
@@ -33,14 +33,15 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
     };
     let mut stack = Stack::new(config, REGISTRY, Instant::default()).expect("defaults are valid");
     stack.trust_all();
-    for (i, scheme) in REGISTRY.of(ServiceKind::File).enumerate() {
-        send(&mut stack, scheme.name, i as u32 + 1, storage);
+    for (i, entry) in REGISTRY.of(ServiceKind::File).enumerate() {
+        let scheme = REGISTRY.scheme(entry.name).expect("it is of the registry");
+        send(&mut stack, scheme, i as u32 + 1, storage);
     }
     stack
 }
 
 /// Sends a file to node 2 by `scheme`.
-fn send(stack: &mut Stack, scheme: &str, serial: u32, storage: &mut MemoryStorage) {
+fn send(stack: &mut Stack, scheme: Scheme, serial: u32, storage: &mut MemoryStorage) {
     let contents = vec![7; 5000];
     let geometry = stack.at(Instant::default(), storage).geometry_for(scheme, 5000).unwrap();
     let digest = merkle::digest(contents.as_slice(), &geometry).unwrap();

@@ -1,6 +1,6 @@
 //! The macros that declare settings.
 
-/// Declares the settings of a section: see [`settings`](crate::settings).
+/// Declares the settings of a section: see [`settings`](mod@crate::settings).
 #[macro_export]
 macro_rules! settings {
     // Every setting has a default, so the section has one.
