@@ -65,8 +65,8 @@ const COLLIDES: f64 = 0.3;
 /// gets none after that was less.
 const LEAST_SEPARATED: f64 = 0.5;
 const UNPAIRED: Duration = Duration::from_secs(5);
-/// Packets that the MAC acknowledged are not given up for so long, and no more than so many: the
-/// next hop may handle a frame after the one that follows it.
+/// Time for which packets that the MAC acknowledged are not declared given up, and how many of them
+/// at most: the next hop may handle a frame after the one that follows it.
 const UNCONFIRMED: Duration = Duration::from_millis(500);
 const MOST_UNCONFIRMED: u32 = 32;
 /// Time after which a next hop that was asked and not heard is given up, if another is there. What
@@ -411,7 +411,7 @@ impl Child {
         if self.state.ends && self.state.turn.is_none() {
             return 0.0;
         }
-        // A turn is for so many frames, whether they arrive or not.
+        // A turn counts frames, whether they arrive or not.
         let arrives = if self.state.turn.is_some() { 1.0 } else { self.delivery() };
         f64::from(self.state.backlog) + arrives * self.flight.pending()
     }

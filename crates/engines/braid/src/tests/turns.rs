@@ -149,8 +149,10 @@ fn a_node_is_silent_while_one_that_it_does_not_hear_has_the_turn() {
     let mut bench = Bench::new(1);
     bench.with(|e, cx| e.handle_packet(cx, NodeId(4), &[7; 1000])).unwrap();
     let turn = |bench: &mut Bench, to, turn| {
-        let (flow, child) = (FlowInstance { source: NodeId(to), ..ASIDE }, NodeId(2));
-        let (next_hop, parent) = (NodeId(to), NodeId(to));
+        let flow = FlowInstance { source: NodeId(to), ..ASIDE };
+        let child = NodeId(2);
+        let parent = NodeId(to);
+        let next_hop = parent;
         let state = State { turn: Some(turn), ..state(5, 0) };
         let mut body = Vec::new();
         Report { flow, next_hop, parent, child, number: 7, state }.write(&mut body);
