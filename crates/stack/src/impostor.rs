@@ -1,16 +1,16 @@
-//! Somebody who writes frames under the id and the present start of this node.
+//! Frames that another machine writes under the id and the present start of this node.
 //!
-//! Only a member can, or a second copy of the memory of this node. What others take such frames for
-//! ends with the start, so the node begins another. A member can go on with that one; so that it
-//! cannot make the node begin one start after another, the pauses between them grow.
+//! Only a member can do so, or a machine with a copy of this node's memory. Neighbours forget such
+//! frames with the start, so this node begins another. The member can then forge frames of that
+//! one. The pauses between starts grow, so that it cannot make the node begin start after start.
 
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
 
 /// Pauses between two starts.
 const PAUSES: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(8) };
-/// Time without forged frames after which the next one is answered at once again, and in which it
-/// is told that there were some.
+/// Time without forged frames after which pauses begin again with the first. The status names
+/// forged frames for as long.
 const KEPT: Duration = Duration::from_secs(300);
 
 /// Forged frames of this node's start.
@@ -45,7 +45,7 @@ impl Impostor {
         is_due
     }
 
-    /// Returns whether a forged frame was heard lately.
+    /// Returns whether a forged frame was heard recently.
     pub(crate) fn is_known(&self, now: Instant) -> bool {
         self.heard_at.is_some_and(|at| now.since(at) < KEPT)
     }

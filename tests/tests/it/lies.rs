@@ -149,7 +149,8 @@ fn a_frame_with_a_counter_from_far_ahead_shuts_no_node_out() {
 #[test]
 fn a_member_that_goes_on_writing_in_a_name_stops_its_node_only_meanwhile() {
     let mut s = line(1);
-    let (mut before, mut starts) = (salt(&s, 1), 0);
+    let mut before = salt(&s, 1);
+    let mut starts = 0;
     for _ in 0..300 {
         starts += u32::from(salt(&s, 1) != before);
         before = salt(&s, 1);

@@ -58,8 +58,7 @@ const PASSES_ON: f64 = 6.0;
 /// that goes alone. Over a poorer link the MAC's repetitions hold the channel longer than a
 /// question by broadcast does: with 0.3, TCP carries 0.85x over two hops that lose 0.4.
 const LEAST_UNICAST: f64 = 0.5;
-/// Share of what link state promised below which what is sent collides. One TCP connection over two
-/// hops, whose ends hide from each other as well, does not get there, and is faster without turns.
+/// Share of what link state promised below which what is sent collides, so that turns begin.
 const COLLIDES: f64 = 0.3;
 /// Least share of the expected pairs that a node must have separated, and the time for which it
 /// gets none after that was less.
@@ -241,7 +240,7 @@ impl Child {
     pub(crate) fn acknowledge(&mut self, packet: u32, packet_time: Duration, now: Instant) {
         let backlog = self.backlog(packet_time, now);
         self.flight.settle_last();
-        // Else only frames that were in doubt would count.
+        // If these did not count, only frames in doubt would.
         self.delivery.count(1.0, 1.0);
         match packet.checked_sub(self.state.needs) {
             None => {}

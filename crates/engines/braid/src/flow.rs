@@ -158,7 +158,7 @@ impl Flow {
     }
 
     /// Returns the node before this one, if it was heard recently and has packets that this one
-    /// lacks. It does not count a packet that was sent last and lost among those that wait.
+    /// lacks. Its backlog leaves out packets that it sent, of which some were lost.
     pub(crate) fn waiting_parent(&self, now: Instant) -> Option<NodeId> {
         let state = &self.upstream.parent_state;
         let has_packets = state.backlog > 0 || state.needs > self.needs;
@@ -417,9 +417,7 @@ impl Flow {
         let gained = child.hear((state, number), lacks, (room, packet_time), now);
         let Some(gained) = gained else { return 0.0 };
         let frames = f64::from(gained) * child.unicast_etx();
-        let needs = child.state.needs;
-        self.skip_to(needs);
-        self.forget();
+        self.follow_next_hop();
         frames
     }
 
@@ -429,9 +427,7 @@ impl Flow {
         let Some(child) = &mut self.child else { return 0.0 };
         child.acknowledge(packet, packet_time, now);
         let frames = child.unicast_etx();
-        let needs = child.state.needs;
-        self.skip_to(needs);
-        self.forget();
+        self.follow_next_hop();
         frames
     }
 
@@ -439,8 +435,15 @@ impl Flow {
     pub(crate) fn hear_nearer(&mut self, needs: u32) {
         let Some(child) = &mut self.child else { return };
         child.skip_to(needs);
-        self.skip_to(needs);
-        self.forget();
+        self.follow_next_hop();
+    }
+
+    /// Needs nothing any more that the next hop does not need, and forgets it.
+    fn follow_next_hop(&mut self) {
+        if let Some(child) = &self.child {
+            self.skip_to(child.state.needs);
+            self.forget();
+        }
     }
 
     /// Leaves the channel to the next hop, which was heard to send, if it feeds another relay.
@@ -611,9 +614,7 @@ impl Flow {
             waiting.take_while(|(n, since)| is_late(n, since)).map(|(n, _)| *n).collect();
         if let (Some(last), Some(child)) = (late.last(), &mut self.child) {
             child.skip_to(last + 1);
-            let needs = child.state.needs;
-            self.skip_to(needs);
-            self.forget();
+            self.follow_next_hop();
         }
         late.len() as u64
     }

@@ -101,6 +101,15 @@ record! {
     }
 }
 
+/// Whether a node's next hop sends on what it gets.
+const FEEDS: Named = bits(1, "feeds", "Feeds");
+/// Whether a node is the destination.
+const ENDS: Named = bits(2, "ends", "Ends");
+/// Whether frames of a node collide at its next hop.
+const COLLIDES: Named = bits(8, "collides", "Collides");
+/// Whether further packets wait at a node, or on the way to it.
+const MORE: Named = bits(16, "more", "More");
+
 /// Header of a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
@@ -144,15 +153,15 @@ record! {
         Numbers { needs, leads, backlog, turn },
         byte {
             /// the sender's next hop sends on what it gets
-            feeds: bool = bits(1, "feeds", "Feeds"),
+            feeds: bool = FEEDS,
             /// the sender is the destination
-            ends: bool = bits(2, "ends", "Ends"),
+            ends: bool = ENDS,
             /// the next hop is to report
             poll: bool = bits(4, "asks", "Asks"),
             /// what the sender sends collides at its next hop
-            collides: bool = bits(8, "collides", "Collides"),
+            collides: bool = COLLIDES,
             /// further packets wait at the sender, or on the way to it
-            more: bool = bits(16, "more", "More"),
+            more: bool = MORE,
         }
         handled: Handled,
         /// packets before it come no more from the sender
@@ -328,13 +337,13 @@ frame! {
         Numbers { needs, leads, backlog, turn },
         byte {
             /// the child's next hop sends on what it gets
-            feeds: bool = bits(1, "feeds", "Feeds"),
+            feeds: bool = FEEDS,
             /// the child is the destination
-            ends: bool = bits(2, "ends", "Ends"),
+            ends: bool = ENDS,
             /// what the child sends collides at its next hop
-            collides: bool = bits(8, "collides", "Collides"),
+            collides: bool = COLLIDES,
             /// further packets wait at the child, or on the way to it
-            more: bool = bits(16, "more", "More"),
+            more: bool = MORE,
         }
         handled: Handled,
     }

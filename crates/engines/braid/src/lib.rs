@@ -235,7 +235,7 @@ impl Braid {
     ) {
         let id = header.flow;
         let is_for_me = header.next_hop == cx.me;
-        self.heed_turn(sender, id, header.state, cx.now);
+        self.heed_turn(cx, sender, id, header.state, None);
         if header.poll && !is_for_me && !hears(cx, cx.me, header.next_hop) {
             self.silence.leave_to_answer(self.answered_by(cx.now));
         }
@@ -347,9 +347,7 @@ impl Braid {
         if report.child == cx.me {
             return cx.counters.drop(DropReason::Malformed);
         }
-        if !hears(cx, cx.me, report.parent) || report.state.turn == Some(report.state.backlog) {
-            self.heed_turn(report.child, report.flow, report.state, cx.now);
-        }
+        self.heed_turn(cx, report.child, report.flow, report.state, Some(report.parent));
         let numbered = (report.state, report.number);
         self.hear_state(cx, report.flow, report.child, numbered, false);
         let ends = (report.child, report.next_hop, report.parent);
@@ -407,7 +405,7 @@ impl Braid {
             child.note_paired(part.1.first, chance);
         }
         // Where the way to the node before leads over another one, only reports take it, and a
-        // unicast frame reaches nobody but the next hop.
+        // unicast frame reaches the next hop alone.
         let parent = flow.upstream.parent.filter(|parent| way_to(cx, *parent) == *parent);
         if let Some(parent) = parent.filter(|_| flow.alone.is_none()) {
             let delivery = cx.topology.delivery(cx.me, parent);

@@ -20,7 +20,7 @@
 
 use super::flow::Flow;
 use super::frame::State;
-use super::pairs::are_hidden;
+use super::pairs::{are_hidden, hears};
 use super::upstream::LATELY;
 use super::{Braid, Ends};
 use ncmesh_engine::Context;
@@ -40,7 +40,7 @@ const SILENCE: f64 = 5.0;
 const SLOT: f64 = 1.2;
 /// Packets that wait at one of two hidden sources at least before they take turns.
 const BUSY: u8 = 2;
-/// Packet times in each round in which nobody has the turn, so that others come in.
+/// Packet times in each round in which no node has the turn, so that others come in.
 const OPEN: f64 = 3.0;
 /// Time for which turns go on after packets collided last.
 const KEEP: Duration = Duration::from_secs(30);
@@ -126,14 +126,16 @@ impl Braid {
         Some(parents)
     }
 
-    /// Heeds what the node `giver` says of turns in a frame of a flow: while another node has the
-    /// turn this one is silent, unless it gets the turn itself or nobody has it.
+    /// Heeds what the node `giver` says of turns in a frame of a flow, to `to` if it is a report:
+    /// while another node has the turn, this one is silent. It is not if it gets the turn itself,
+    /// if no node has it, or if it hears the node that has it and would defer anyway.
     pub(crate) fn heed_turn(
         &mut self,
+        cx: &Context<'_>,
         giver: NodeId,
         id: FlowInstance,
         state: State,
-        now: Instant,
+        to: Option<NodeId>,
     ) {
         let Some(turn) = state.turn else { return };
         let packets = turn.saturating_sub(state.backlog).min(TURN);
@@ -143,9 +145,12 @@ impl Braid {
             self.silence.end_turn(giver);
             return;
         }
+        if to.is_some_and(|to| hears(cx, cx.me, to)) {
+            return;
+        }
         let packet_time = self.packet_time();
-        let until = now + packet_time.mul_f64(SLOT * f64::from(packets) + SILENCE);
-        if self.silence.leave_to_turn(giver, until, now) {
+        let until = cx.now + packet_time.mul_f64(SLOT * f64::from(packets) + SILENCE);
+        if self.silence.leave_to_turn(giver, until, cx.now) {
             let children = self.flows.values_mut().filter_map(|flow| flow.child.as_mut());
             for child in children.filter(|child| child.node == giver) {
                 child.put_off(until, packet_time);
@@ -220,7 +225,7 @@ impl Braid {
                 _ if self.next(now).is_some() => {}
                 None => holder = first,
                 // It has nothing to send, and leaves the channel to nodes that it gave no turn yet.
-                // A report tells them, and that nobody has the turn.
+                // A report tells them that no node has the turn.
                 Some(_) => {
                     silence = self.packet_time().mul_f64(OPEN);
                     let is_among = |flow: &&mut Flow| {

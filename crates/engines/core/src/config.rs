@@ -10,7 +10,7 @@ ncmesh_engine::settings! {
     /// `[core_nc]` in configuration files.
     #[derive(Clone, Debug, PartialEq)]
     pub struct CoreConfig {
-        /// What this node does as a relay (section 4). `"recoding"`: no stop, and requests go to
+        /// Part of this node as a relay (section 4). `"recoding"`: no stop, and requests go to
         /// the source. `"non_recoding"`: packets are forwarded unchanged, combined with what is
         /// there.
         pub relay: RelayMode = RelayMode::Core;

@@ -153,7 +153,7 @@ pub struct Flow {
     pub source: String,
     /// Name of the destination, or its id while the name is unknown.
     pub destination: String,
-    /// What this node knows of it.
+    /// Its values, as far as this node knows them.
     #[serde(flatten)]
     pub values: FlowValues,
 }

@@ -154,7 +154,7 @@ pub trait Bits: Sized {
 /// bytes are a text.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// Big-endian number of so many bytes.
+    /// Big-endian number, with its length in bytes.
     Number(usize),
     /// One byte whose values have names.
     Choice(&'static [(u64, &'static str)]),
@@ -162,7 +162,7 @@ pub enum Kind {
     Float,
     /// Flow id.
     Flow,
-    /// So many bytes.
+    /// Bytes of a fixed number.
     Array(usize),
     /// Bytes with a length, or to the end.
     Bytes,

@@ -121,7 +121,7 @@ impl Upstream {
         of < self.listed && other < self.listed && self.bits[bit / 8] & (0x80 >> (bit % 8)) != 0
     }
 
-    /// Returns the bytes of the relation between so many forwarders.
+    /// Returns the length of the relation between that number of forwarders, bytes.
     pub(super) const fn len(listed: usize) -> usize {
         (listed * listed).div_ceil(8)
     }

@@ -6,8 +6,15 @@ use super::coding::SYSTEMATIC;
 use super::wants::{MOST_RANKS, Wants};
 use ncmesh_engine::Malformed;
 use ncmesh_wire::layout::Part;
-use ncmesh_wire::record::{bits, field, fixed_len};
+use ncmesh_wire::record::{Named, bits, field, fixed_len};
 use ncmesh_wire::{FlowId, NodeId, Reader, Writer, frame, record};
+
+/// Whether a child of a node has children.
+const FEEDS: Named = bits(0x10, "feeds", "Feeds");
+/// Whether a node has children.
+const FORWARDS: Named = bits(8, "forwards", "Forwards");
+/// Whether a node receives the file itself.
+const RECEIVES: Named = bits(4, "receives", "Receives");
 
 /// Most ranks that a data packet lists.
 const LISTED_IN_DATA: usize = 16;
@@ -75,11 +82,11 @@ record! {
         packets: u8 = field("packets", "Packets of the batch").at_least(1),
         byte {
             /// a child of the transmitter has children
-            feeds: bool = bits(0x10, "feeds", "Feeds"),
+            feeds: bool = FEEDS,
             /// the transmitter has children
-            forwards: bool = bits(8, "forwards", "Forwards"),
+            forwards: bool = FORWARDS,
             /// the transmitter receives the file itself
-            receives: bool = bits(4, "receives", "Receives"),
+            receives: bool = RECEIVES,
             /// children of the transmitter are to report
             poll: bool = bits(2, "polls", "Poll"),
             systematic: bool = SYSTEMATIC,
@@ -189,11 +196,11 @@ frame! {
         number: u16 = field("frame_number", "Frame number"),
         byte {
             /// a child of the child has children
-            feeds: bool = bits(0x10, "feeds", "Feeds"),
+            feeds: bool = FEEDS,
             /// the child has children
-            forwards: bool = bits(8, "forwards", "Forwards"),
+            forwards: bool = FORWARDS,
             /// the child receives the file itself
-            receives: bool = bits(4, "receives", "Receives"),
+            receives: bool = RECEIVES,
         }
         /// the lowest batch that the node wants from its parent; 2^32 - 1 if it wants none
         first: u32 = field("first_wanted", "First wanted batch"),
