@@ -307,7 +307,8 @@ impl Active<'_> {
             return None;
         }
         let is_control = o.service == control::SERVICE;
-        let heard = FrameHeard { len: datagram.len(), is_control, is_late };
+        let (len, counter) = (datagram.len(), header.counter);
+        let heard = FrameHeard { len, counter, is_control, is_late };
         stack.control.note_frame((header.sender, header.salt.start()), heard, now);
         Some(header.sender)
     }

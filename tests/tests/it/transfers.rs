@@ -391,7 +391,7 @@ fn without_round_robin_nothing_is_sent_to_nobody_either() {
 fn a_restarted_source_remembers_who_is_done() {
     for scheme in schemes() {
         eprintln!("{scheme}");
-        let mut s = settled(star(2));
+        let mut s = settled(star(4));
         let flow = s.send_file(scheme, 0, Some(&[1, 3]), contents(1_500_000)).unwrap();
         assert!(s.run_until(within(&s, 120), |s| state_of(s, 1) == ReceiverState::Complete));
         assert!(!has(&s, 3, flow));

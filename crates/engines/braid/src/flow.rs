@@ -3,6 +3,7 @@
 use super::child::Child;
 use super::flight::Filling;
 use super::frame::{Header, LAST, State, WIDTH};
+use super::hops::Hops;
 use super::next::{Next, Unicast};
 use super::route::Route;
 use super::symbol;
@@ -32,6 +33,8 @@ const KEPT: u32 = 32;
 const LIFETIME: Duration = Duration::from_secs(2);
 /// Time for which the destination waits for a missing packet.
 const GAP: Duration = Duration::from_millis(500);
+/// Time after which a way that leads elsewhere counts, whoever takes it, if none led to this node.
+const UNCALLED: Duration = Duration::from_secs(1);
 /// Silence after the next hop was heard to send on: its own next hop sends then, whom this node may
 /// not hear. And waits where few packets arrive.
 const PACING: PacingPolicy = PacingPolicy { slot: 1.5, ease: 0.5, most_ease: 4.0 };
@@ -87,6 +90,11 @@ pub(crate) struct Flow {
     /// Whether more packets waited, here or on the way here, when one was sent last.
     more: bool,
     route: Route,
+    hops: Hops,
+    /// When it was last known that the way of the packets leads to this node.
+    called_at: Instant,
+    /// If it leads elsewhere: this node still sends on the packets before this one.
+    owed: Option<u32>,
 }
 
 impl Flow {
@@ -122,6 +130,9 @@ impl Flow {
             was_full: false,
             more: false,
             route: Route::default(),
+            hops: Hops::default(),
+            called_at: now,
+            owed: None,
         }
     }
 
@@ -131,7 +142,8 @@ impl Flow {
     fn lacking(&self) -> impl Iterator<Item = u32> + '_ {
         self.child.iter().flat_map(|child| {
             let leads = self.window.leads(child.state.needs);
-            leads.filter(|lead| !child.state.has(*lead))
+            let end = self.owed.unwrap_or(u32::MAX);
+            leads.take_while(move |lead| *lead < end).filter(|lead| !child.state.has(*lead))
         })
     }
 
@@ -328,8 +340,46 @@ impl Flow {
         }
     }
 
+    /// Notes that another node sends packets to this next hop. While their way leads to this node,
+    /// it sends on what it has. Once it leads elsewhere, another relay does: this one sends only
+    /// what it took over before.
+    pub(crate) fn note_way(&mut self, me: NodeId, sender: NodeId, next_hop: NodeId, now: Instant) {
+        self.hops.note(sender, next_hop);
+        if self.role != Role::Relay {
+            return;
+        }
+        let destination = self.id.destination;
+        match self.hops.lead(next_hop, me, destination) {
+            Some(true) => {
+                self.called_at = now;
+                self.owed = None;
+            }
+            Some(false) => {
+                let is_before = sender == self.id.source || self.upstream.parent == Some(sender);
+                // Where neither of the two is heard, another node's way counts, too, unless that
+                // one has its packets from here.
+                let is_fed = |child: &Child| self.hops.lead(child.node, sender, destination);
+                let is_behind = || self.child.as_ref().and_then(is_fed) == Some(true);
+                if is_before || (now.since(self.called_at) >= UNCALLED && !is_behind()) {
+                    self.owed.get_or_insert(self.needs);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Becomes a listener if the packets that this node still had to send on are sent.
+    pub(crate) fn leave_when_done(&mut self) {
+        let Some(owed) = self.owed.filter(|_| self.role == Role::Relay) else { return };
+        if self.child.as_ref().is_none_or(|child| child.state.needs >= owed) {
+            self.role = Role::Listener;
+            self.child = None;
+        }
+    }
+
     /// Takes part in the flow from now on.
     pub(crate) fn take_part(&mut self) {
+        self.owed = None;
         if self.role == Role::Listener {
             self.role = Role::Relay;
         }

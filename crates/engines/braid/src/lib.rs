@@ -22,6 +22,8 @@
 //! - There are no generations, so that nothing waits for one to fill: combinations span what the
 //!   next hop lacks at the moment ([`ncmesh_code::Window`]).
 //! - A node that overhears more than it was sent has that much less to get.
+//! - One relay is enough: a node sends on while the way of the packets leads to it, and listens
+//!   once it does not.
 //! - Where the next hop has a few packets waiting, the node before it waits. Queues stay short, and
 //!   back-pressure reaches the source.
 //! - A report goes out where no packet says the same in time. If its way back is poor, it is sent
@@ -37,6 +39,7 @@
 //! | `flight` | what is on its way there, and what its state says of that |
 //! | `upstream` | when the node before this one is told |
 //! | `route` | which node is the next hop |
+//! | `hops` | which way packets go, as heard: whether this node is on it |
 //! | `symbol` | what is in a symbol: packets, and whether they are of real-time traffic |
 //! | `pairs` | which packets of two flows go in one frame |
 //! | `turns` | who sends, of nodes that do not hear each other |
@@ -47,6 +50,7 @@ mod config;
 mod flight;
 mod flow;
 mod frame;
+mod hops;
 mod next;
 mod pairs;
 mod route;
@@ -250,7 +254,7 @@ impl Braid {
             Some(flow) if id == flow.id => {}
             Some(flow) if !id.is_later(flow.id) => return cx.counters.drop(DropReason::Stale),
             _ if id.source == cx.me => return cx.counters.drop(DropReason::UnknownFlow),
-            _ if is_for_me || id.destination == cx.me || route::is_behind(cx, &header) => {
+            _ if is_for_me || id.destination == cx.me => {
                 self.begin(cx, id, header.oldest);
                 self.flows.get_mut(&id.key()).map(Flow::take_part);
             }
@@ -267,6 +271,7 @@ impl Braid {
         };
 
         let mut used = None;
+        flow.note_way(cx.me, sender, header.next_hop, cx.now);
         if is_for_me {
             flow.take_part();
             let frames = flow.upstream.frames_until(sender, header.number);
@@ -286,6 +291,7 @@ impl Braid {
             let sends = flow.next(room, packet_time, cx.now).is_some();
             flow.upstream.note_packet((is_innovative, header.poll), sends, packet_time, cx.now);
         }
+        flow.leave_when_done();
         flow.note_room(room, cx.now);
         self.counters.heard(id.source, id.destination, is_innovative);
         cx.counters.note_payload(is_innovative);

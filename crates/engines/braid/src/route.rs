@@ -2,7 +2,6 @@
 
 use super::METRIC;
 use super::child::Child;
-use super::frame::Header;
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::flow::FlowInstance;
@@ -10,8 +9,6 @@ use ncmesh_engine::topology::Metric;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
-/// Nodes of a path listen to frames for a next hop that is fewer hops than this before them.
-const MOST_BEHIND: usize = 8;
 /// How many times as long as another way the present one must be before it is left, and for how
 /// long. More while the next hop gets packets: the flow's own load makes the present way seem long,
 /// and would come along to the other.
@@ -63,8 +60,11 @@ impl Route {
             let (told, back) =
                 (cx.topology.delivery(cx.me, node), cx.topology.delivery(node, cx.me));
             let present = child.filter(|child| child.node == node);
-            let (carries, brings) = present.and_then(|c| c.carries(cx.now)).unwrap_or_default();
-            let poor = self.poor.get(&node);
+            let carried = present.and_then(|c| c.carries(cx.now));
+            let (carries, brings) = carried.unwrap_or_default();
+            // One that was poor and is the next hop again counts by what it carries now.
+            let is_remembered = carried.is_none() || poor.is_some();
+            let poor = self.poor.get(&node).filter(|_| is_remembered);
             let delivery = poor.map_or(told.max(carries), |(poor, _)| told.min(*poor));
             let etx = paths.etx(node).filter(|_| paths.distance(node) < own);
             let link = 1.0 / metric.success(delivery, back.max(brings));
@@ -97,13 +97,6 @@ impl Route {
         self.better_since = None;
         best
     }
-}
-
-/// Returns whether this node is on the way from a packet's next hop to its destination.
-pub(crate) fn is_behind(cx: &Context<'_>, header: &Header) -> bool {
-    let paths = cx.topology.paths_to(header.flow.destination, METRIC);
-    let path = std::iter::successors(Some(header.next_hop), |at| paths.parent(*at));
-    path.take(MOST_BEHIND).any(|node| node == cx.me)
 }
 
 /// Returns whether a node is nearer to the destination of a flow than this one, which gets its

@@ -12,10 +12,12 @@
 //! Link state carries the results to the others, so that both directions of every link are known.
 
 mod config;
+mod exposure;
 mod neighbor;
 mod share;
 
 pub use config::LinkConfig;
+use exposure::Airtimes;
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_wire::{NodeId, RadioAddress, StartId, Versions};
@@ -125,6 +127,8 @@ pub(crate) struct Received {
 pub(crate) struct FrameHeard {
     /// Its length, bytes.
     pub len: usize,
+    /// Its number among those of its sender.
+    pub counter: u32,
     pub is_control: bool,
     /// Whether another overtook it: it may be a recording, so it is no sign of life.
     pub is_late: bool,
@@ -164,6 +168,7 @@ pub struct Link {
     per_byte: Duration,
     /// How long our radio has sent, or could hardly hear a frame for those of others.
     busy: Duration,
+    airtimes: Airtimes,
 }
 
 impl Link {
@@ -188,6 +193,7 @@ impl Link {
             exponent: 1.0,
             per_byte: SLOWEST_BYTE,
             busy: Duration::ZERO,
+            airtimes: Airtimes::default(),
             config,
         }
     }
@@ -301,7 +307,9 @@ impl Link {
                 // The newcomer measures its links to us by our hellos.
                 self.quick = self.quick.max(QUICK_FOR_NEIGHBOR);
                 self.interval = seconds(self.config.quick_hello_s);
-                self.next_hello = self.next_hello.min(received.at + self.interval);
+                // Others heard it, too, of which some do not hear each other.
+                let soon = received.at + self.interval.mul_f64(0.5 + 0.5 * unit(rng));
+                self.next_hello = self.next_hello.min(soon);
                 self.neighbors.insert(sender, Neighbor::new(hello, received));
             }
         }
@@ -320,6 +328,7 @@ impl Link {
         self.busy += self.per_byte * 2 * u32::try_from(frame.len).unwrap_or(u32::MAX);
         if let Some(neighbor) = self.neighbors.get_mut(&sender).filter(|n| n.start() == start) {
             neighbor.count_frame(frame.is_control.then_some(frame.len > LONG));
+            neighbor.exposure.note_frame(frame);
             if !frame.is_late {
                 neighbor.note_life(now);
                 neighbor.busy_before = self.busy;
@@ -344,6 +353,7 @@ impl Link {
         delivery: impl Fn(NodeId, NodeId) -> f64,
         is_lost_with_others: impl Fn(NodeId, Instant) -> bool,
     ) -> (Vec<NodeId>, bool) {
+        self.note_exposure(now, &delivery);
         let mut gone = Vec::new();
         // Where several nodes miss a neighbour, each is sooner sure that it is gone.
         let late = self.neighbors.iter().filter(|(_, n)| n.missed(now) > 0);
@@ -419,6 +429,7 @@ impl Link {
     /// Notes the airtime of a frame of `len` bytes that this node sent, whatever it was.
     pub(crate) fn note_airtime(&mut self, len: usize, airtime: Duration) {
         self.busy += airtime;
+        self.airtimes.note(len, airtime);
         let per_byte = airtime / u32::try_from(len).unwrap_or(u32::MAX).max(1);
         self.per_byte = self.per_byte.min(per_byte);
     }
@@ -487,7 +498,11 @@ impl Link {
             self.interval = (self.interval * 2).clamp(quick, longest);
         }
         self.said_hello = now;
-        self.next_hello = now + self.interval.mul_f64(0.9 + 0.1 * unit(rng));
+        // Nodes that begin at the same time, after a power failure, and do not hear each other would
+        // say hello at the same time again and again.
+        let is_longest = self.interval >= longest;
+        let pause = if is_longest { 0.9 + 0.1 * unit(rng) } else { 0.5 + unit(rng) };
+        self.next_hello = now + self.interval.mul_f64(pause).min(longest);
         self.since_long = self.since_long.saturating_add(1);
 
         let asks = core::mem::take(&mut self.questionable);

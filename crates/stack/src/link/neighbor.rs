@@ -8,6 +8,7 @@
 //! is asked to answer before it is given up, as in IPv6's neighbour unreachability detection
 //! (RFC 4861, section 7.3).
 
+use super::exposure::Exposure;
 use super::share::Share;
 use super::{Hello, Received};
 use ncmesh_engine::time::{Duration, Instant};
@@ -76,6 +77,7 @@ pub(super) struct Neighbor {
     address: Option<RadioAddress>,
     /// How long the channel had been busy in all when the last frame arrived.
     pub busy_before: Duration,
+    pub exposure: Exposure,
     /// Questions since the last frame, and when the last one was sent.
     asks: u8,
     asked_at: Instant,
@@ -100,6 +102,7 @@ impl Neighbor {
             versions: hello.versions(received.version),
             address: hello.address,
             busy_before: Duration::ZERO,
+            exposure: Exposure::default(),
             asks: 0,
             asked_at: received.at,
         }
@@ -118,11 +121,12 @@ impl Neighbor {
         let [short, long] = hello.counts();
         let frames = received.counter - counter;
         let sent = |now: u16, before: u16| u32::from(now.wrapping_sub(before)).min(frames);
-        if self.short.add(sent(short, before[0]), self.short_heard) {
+        let clear = self.exposure.clear();
+        if self.short.add(sent(short, before[0]), self.short_heard, clear) {
             // Long frames are rare. Those from before the step would hide it for long.
             self.long = Share::default();
         }
-        self.long.add(sent(long, before[1]), self.long_heard);
+        self.long.add(sent(long, before[1]), self.long_heard, clear);
         (self.short_heard, self.long_heard) = (0, 0);
         self.hello = (received.counter, received.at, [short, long]);
         self.interval = hello.interval;
@@ -205,7 +209,7 @@ impl Neighbor {
     /// frames let expect delivery to the power of `exponent` of long ones.
     fn delivery(&self, now: Instant, exponent: f64) -> Option<(f64, f64)> {
         let (mut short, mut long) = (self.short, self.long);
-        if short.add(self.missed(now), 0) {
+        if short.add(self.missed(now), 0, self.exposure.clear()) {
             long = Share::default();
         }
         let frames = short.weight() + long.weight();
@@ -375,13 +379,13 @@ mod tests {
     #[test]
     fn long_frames_from_before_a_step_do_not_hide_it() {
         let mut n = good();
-        n.long.add(60, 60);
+        n.long.add(60, 60, 1.0);
         assert!(n.delivery(at(60_000), 1.0).unwrap().0 > 0.95);
         // Of eight more hellos only the last arrives; or none has come when it is due.
         n.handle_hello(&hello(68, 60), received(69, 68_000));
         assert!(n.delivery(at(68_000), 1.0).unwrap().0 < 0.3);
         let mut silent = good();
-        silent.long.add(60, 60);
+        silent.long.add(60, 60, 1.0);
         assert!(silent.delivery(at(69_000), 1.0).unwrap().0 < 0.3);
     }
 

@@ -9,6 +9,8 @@ const MEMORY: f64 = 256.0;
 const RECENT: [u32; 3] = [8, 16, 32];
 /// Most frames that are remembered one by one.
 const MOST_RECENT: u32 = u32::BITS;
+/// Frames over which the share that met no others is averaged.
+const LATEST: f64 = 16.0;
 /// Probability of what the latest frames show below which it is not put down to chance.
 const UNLIKELY: f64 = 3e-5;
 
@@ -21,19 +23,25 @@ pub(super) struct Share {
     recent: u32,
     /// How many of these bits are set or clear because a frame was sent.
     known: u32,
+    /// Share of the latest frames that met no others, as far as is known.
+    clear: Option<f64>,
 }
 
 impl Share {
-    /// Counts `sent` frames, of which `heard` arrived. Returns whether they contradict what was
-    /// counted before, so that only the latest count from now on.
-    pub(super) fn add(&mut self, sent: u32, heard: u32) -> bool {
+    /// Counts `sent` frames, of which `heard` arrived, and of which a share `clear` met no others as
+    /// far as is known. Returns whether they contradict what was counted before, so that only the
+    /// latest count from now on.
+    pub(super) fn add(&mut self, sent: u32, heard: u32, clear: f64) -> bool {
         if sent == 0 {
             return false;
         }
         let heard = heard.min(sent);
         let keep = 1.0 / (1.0 + f64::from(sent) / MEMORY);
-        self.sent = self.sent * keep + f64::from(sent);
+        self.sent = self.sent * keep + f64::from(sent) * clear;
         self.heard = self.heard * keep + f64::from(heard);
+        let before = self.clear.unwrap_or(clear);
+        let weight = (f64::from(sent) / LATEST).min(1.0);
+        self.clear = Some(before + weight * (clear - before));
 
         // The order of arrivals between two hellos is not known; of many frames, as many stand for
         // the others.
@@ -46,19 +54,21 @@ impl Share {
         self.forget_before_a_step()
     }
 
-    /// Returns the number of frames that the share comes from, the faded ones less.
+    /// Returns the number of frames that the share comes from, those that met no others, the faded
+    /// ones less.
     pub(super) fn weight(&self) -> f64 {
         self.sent
     }
 
-    /// Returns the number of frames that arrived, the faded ones less.
+    /// Returns the number of frames that arrived, the faded ones less. By chance more may arrive
+    /// than met no others.
     pub(super) fn heard(&self) -> f64 {
-        self.heard
+        self.heard.min(self.sent)
     }
 
     /// Returns the share that arrives. Few frames are not trusted to be 0 or 1.
     pub(super) fn value(&self) -> f64 {
-        (self.heard + 0.5) / (self.sent + 1.0)
+        (self.heard() + 0.5) / (self.sent + 1.0)
     }
 
     /// If the latest frames differ from the others by more than chance explains, forgets the
@@ -68,16 +78,17 @@ impl Share {
         // show one that becomes somewhat worse.
         let mut forgot = false;
         for frames in RECENT {
-            let others = self.sent - f64::from(frames);
+            let clear = self.clear.unwrap_or(1.0);
+            let others = self.sent - f64::from(frames) * clear;
             if self.known < frames || others < f64::from(frames) {
                 break;
             }
             let arrived = (self.recent & (u32::MAX >> (u32::BITS - frames))).count_ones();
             // Half a frame is added to both outcomes. Without it, a link that never lost a frame
             // would call its first loss impossible.
-            let before = (self.heard - f64::from(arrived) + 0.5) / (others + 1.0);
-            if chance(frames, arrived, before.clamp(0.01, 0.99)) < UNLIKELY {
-                self.sent = f64::from(frames);
+            let before = (self.heard - f64::from(arrived) + 0.5).max(0.0) / (others + 1.0);
+            if chance(frames, arrived, clear * before.clamp(0.01, 0.99)) < UNLIKELY {
+                self.sent = f64::from(frames) * clear;
                 self.heard = f64::from(arrived);
                 forgot = true;
             }
@@ -115,7 +126,7 @@ mod tests {
     fn hundreds_of_frames_are_remembered() {
         let mut share = Share::default();
         for _ in 0..1000 {
-            share.add(1, 1);
+            share.add(1, 1, 1.0);
         }
         assert!((150.0..300.0).contains(&share.weight()), "{}", share.weight());
         assert!(share.value() > 0.99);
@@ -125,11 +136,11 @@ mod tests {
     fn a_link_that_fails_is_noticed_before_its_memory_fades() {
         let mut share = Share::default();
         for _ in 0..300 {
-            share.add(1, 1);
+            share.add(1, 1, 1.0);
         }
         for (frames, least) in [(16, 0.65), (16, 0.45)] {
             for i in 0..frames {
-                share.add(1, u32::from(i % 4 == 0));
+                share.add(1, u32::from(i % 4 == 0), 1.0);
             }
             assert!(share.value() < least, "{}", share.value());
         }
@@ -142,7 +153,7 @@ mod tests {
             let mut share = Share::default();
             let mut forgot = 0;
             for _ in 0..20_000 {
-                share.add(1, u32::from(unit(&mut rng) < delivery));
+                share.add(1, u32::from(unit(&mut rng) < delivery), 1.0);
                 forgot += u32::from(share.weight() < 17.0);
             }
             assert!(forgot < 60, "{forgot} times at {delivery}");
@@ -153,11 +164,11 @@ mod tests {
     #[test]
     fn a_neighbour_that_says_it_sent_less_than_was_heard_does_no_harm() {
         let mut share = Share::default();
-        share.add(2, u32::MAX);
+        share.add(2, u32::MAX, 1.0);
         assert!(share.value() <= 1.0);
-        share.add(u32::MAX, u32::MAX);
+        share.add(u32::MAX, u32::MAX, 1.0);
         assert!((0.0..=1.0).contains(&share.value()));
-        share.add(u32::MAX, 0);
+        share.add(u32::MAX, 0, 1.0);
         assert!((0.0..=1.0).contains(&share.value()));
     }
 }

@@ -54,7 +54,8 @@ impl Lone {
         let start = StartId(1);
         let received = Received { version: 2, start, counter: u32::from(self.sent), at: at(ms) };
         self.link.handle_hello((ME, node), &hello, received, &mut self.rng);
-        let frame = FrameHeard { len: 80, is_control: true, is_late: false };
+        let frame =
+            FrameHeard { len: 80, counter: self.sent.into(), is_control: true, is_late: false };
         self.link.note_frame((node, start), frame, at(ms));
     }
 

@@ -66,7 +66,7 @@ pub(crate) fn simulated() -> Vec<Body> {
 /// Two ways from node 0 to node 3, which a direct path overhears.
 fn line_with_detour() -> SimulationConfig {
     let links = links(4, &[(0, 1, 0.2), (1, 3, 0.2), (0, 2, 0.3), (2, 3, 0.3), (1, 2, 0.3)]);
-    SimulationConfig { sealed: false, ..mesh(links, 5) }
+    SimulationConfig { sealed: false, ..mesh(links, 7) }
 }
 
 /// More nodes than one list of versions holds, all of which hear each other.
