@@ -42,7 +42,9 @@ const POLL_PACKETS: f64 = 12.0;
 const DEVIATIONS: u32 = 4;
 /// By how much the shortest time of an answer grows with each one that takes longer.
 const LEAST_GROWS: f64 = 1.06;
-/// Most packets of a child that may be on their way. Others count as arrived or lost at once.
+/// Most packets of a child that may be on their way, where answers take longer than
+/// [`POLL_PACKETS`]. On a channel that nodes share, one packet at most is, and to wait for the next
+/// frame to tell of it made lines with losses 2 % slower. Others count as arrived or lost at once.
 const MOST_IN_FLIGHT: usize = 1024;
 /// Longest pause between two polls.
 const LONGEST_POLL: Duration = Duration::from_millis(250);
@@ -73,6 +75,8 @@ pub(super) struct Child {
     answers: Answers,
     /// What it was sent so recently that its frames may not tell of it yet, oldest first.
     flight: VecDeque<Sent>,
+    /// Time for which packets count as being on their way.
+    flight_time: Duration,
     trials: u32,
     trial_at: Instant,
     tried: u32,
@@ -140,6 +144,7 @@ impl Child {
             in_vain: 0,
             answers: Answers::default(),
             flight: VecDeque::new(),
+            flight_time: Duration::ZERO,
             trials: 0,
             trial_at: now,
             tried: 0,
@@ -219,8 +224,7 @@ impl Child {
 
     /// Forgets what was sent so long ago that its frames tell of it.
     fn land(&mut self, now: Instant) {
-        let least = self.answers.least;
-        while self.flight.front().is_some_and(|sent| now.since(sent.at) >= least) {
+        while self.flight.front().is_some_and(|sent| now.since(sent.at) >= self.flight_time) {
             self.flight.pop_front();
         }
     }
@@ -290,8 +294,10 @@ impl Child {
             return false;
         }
         self.pending.entry(generation).or_default().sent += 1.0;
+        let few = packet_time.mul_f64(POLL_PACKETS);
+        self.flight_time = self.answers.least.max(few) - few;
         self.land(now);
-        if self.flight.len() < MOST_IN_FLIGHT {
+        if !self.flight_time.is_zero() && self.flight.len() < MOST_IN_FLIGHT {
             self.flight.push_back(Sent { generation, at: now });
         }
         let was_on_trial = self.is_on_trial();
