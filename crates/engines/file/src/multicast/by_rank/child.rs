@@ -42,9 +42,11 @@ const POLL_PACKETS: f64 = 12.0;
 const DEVIATIONS: u32 = 4;
 /// By how much the shortest time of an answer grows with each one that takes longer.
 const LEAST_GROWS: f64 = 1.06;
-/// Most packets of a child that may be on their way, where answers take longer than
-/// [`POLL_PACKETS`]. On a channel that nodes share, one packet at most is, and to wait for the next
-/// frame to tell of it made lines with losses 2 % slower. Others count as arrived or lost at once.
+/// Packet times from which the shortest answer is so long that packets count as being on their way,
+/// as by cable. Where nodes share a channel one packet at most is on its way, and to wait for the
+/// next frame to tell of it made lines with losses 2 % slower.
+const LONG_FLIGHT: f64 = 50.0;
+/// Most packets of a child that may be on their way. Others count as arrived or lost at once.
 const MOST_IN_FLIGHT: usize = 1024;
 /// Longest pause between two polls.
 const LONGEST_POLL: Duration = Duration::from_millis(250);
@@ -294,8 +296,9 @@ impl Child {
             return false;
         }
         self.pending.entry(generation).or_default().sent += 1.0;
-        let few = packet_time.mul_f64(POLL_PACKETS);
-        self.flight_time = self.answers.least.max(few) - few;
+        let least = self.answers.least;
+        let is_long = least > packet_time.mul_f64(LONG_FLIGHT);
+        self.flight_time = if is_long { least } else { Duration::ZERO };
         self.land(now);
         if !self.flight_time.is_zero() && self.flight.len() < MOST_IN_FLIGHT {
             self.flight.push_back(Sent { generation, at: now });
@@ -422,6 +425,51 @@ mod tests {
         assert_eq!(child.lacks(2, 32), Some(28.0), "eight packets are on their way");
         child.hear(wants(0, &[4, 4, 4, 4]), 3, |_| 32, AT);
         assert!((child.delivery() - 0.5).abs() < 1e-9 && child.lacks(2, 32) == Some(28.0));
+    }
+
+    /// Sends a generation of 32 packets that asks at its end, 10 us for each. Returns when it is
+    /// sent.
+    fn send_by_cable(child: &mut Child, generation: u32, begin: Instant) -> Instant {
+        let packet_time = Duration::from_micros(10);
+        let times = (0..32).map(|packet| begin + packet_time * packet);
+        times.for_each(|at| assert!(!child.note_sent(generation, packet_time, at)));
+        child.note_poll(generation, packet_time, begin + packet_time * 32);
+        begin + packet_time * 32
+    }
+
+    #[test]
+    fn what_is_on_its_way_by_cable_was_not_lost() {
+        let mut child = Child::expected(1.0, 1.0, AT);
+        child.hear(wants(0, &[]), 1, |_| 32, AT);
+        let mut now = send_by_cable(&mut child, 0, AT);
+        now = now + Duration::from_millis(1);
+        child.hear(wants(1, &[]), 2, |_| 32, now);
+
+        // An answer takes as long as a hundred packets, so three generations are under way. That
+        // of the first says nothing about the others.
+        let mut ends = Vec::new();
+        for generation in 1..=3 {
+            now = send_by_cable(&mut child, generation, now);
+            ends.push(now);
+        }
+        assert!(!child.is_poll_lost(1, ends[0] + Duration::from_micros(500)), "too early to say");
+        child.hear(wants(2, &[]), 3, |_| 32, ends[0] + Duration::from_millis(1));
+        assert!(child.delivery() > 0.98, "{}", child.delivery());
+        assert!(child.lacks(3, 32).unwrap() < 1.0, "all are on their way");
+
+        // A generation of which nothing came is missing once its answer should have been here.
+        child.hear(wants(2, &[]), 4, |_| 32, ends[2] + Duration::from_millis(2));
+        assert_eq!(child.lacks(3, 32), Some(32.0));
+        assert!(child.delivery() < 0.9);
+    }
+
+    #[test]
+    fn a_trial_pauses_for_packets_or_an_answer_and_for_no_fixed_time() {
+        let mut child = Child::expected(1.0, 1.0, AT);
+        let pause = |child: &Child| child.trial_pause(Duration::from_micros(10)).as_micros();
+        assert_eq!(pause(&child), 640);
+        child.answers.add(Duration::from_millis(5));
+        assert_eq!(pause(&child), 5000);
     }
 
     #[test]

@@ -376,9 +376,6 @@ impl ByRank {
         if let Some(flow) = self.flows.get_mut(&report.flow) {
             let told = cx.topology.delivery(report.child, cx.me);
             flow.upstream.count(report.child, report.number, told);
-            if report.wants.lowest().is_some() {
-                flow.upstream.excuse(report.child);
-            }
         }
     }
 

@@ -33,13 +33,6 @@ const MOST_COUNTED: usize = 64;
 const SILENT: u32 = 2;
 const GIVE_UP: u32 = 5;
 const AVOIDED: Duration = Duration::from_secs(30);
-/// The same of a parent that has sent nothing wanted yet: it may pass on nothing at all, and link
-/// state does not show that. A smaller number leaves parents whose own data are late, a greater one
-/// a black hole later. It is asked at pauses of [`QUIET`].
-const UNSERVED: u32 = 4;
-/// Reports of such a parent, which wants the file itself, that each excuse one round. Data reach
-/// the end of a long path late; a parent that only says so is left all the same.
-const MOST_EXCUSES: u32 = 8;
 /// How a report is sent.
 const REPORT: ReportPolicy = ReportPolicy { loss: 0.05, copies: 4, between: 4.0 };
 /// Time without data of the parent after which it is asked again, and the pauses after that.
@@ -67,10 +60,6 @@ pub(super) struct Upstream {
     ask_at: Option<Instant>,
     /// Rounds of questions since the parent was last heard to send data.
     asked: u32,
-    /// Whether the parent has sent something that was wanted since it is the parent.
-    is_served: bool,
-    /// Rounds that were excused since then.
-    excuses: u32,
 }
 
 /// Packets of a neighbour: the number of the last one, and the share that was heard.
@@ -99,22 +88,11 @@ impl Upstream {
     pub(super) fn hear_parent(&mut self, polls: bool, is_wanted: bool, now: Instant) {
         self.polls = if polls { self.polls.saturating_add(1) } else { 0 };
         self.asked = 0;
-        self.is_served |= is_wanted;
         self.ask_at = Some(now + QUIET);
         // The parent may send them to others, and know that this node does not want them.
         self.unwanted = if is_wanted { 0 } else { self.unwanted.saturating_add(1) };
         if polls || self.unwanted.is_power_of_two() {
             self.report(now);
-        }
-    }
-
-    /// Notes a report of a neighbour that wants the file itself. If it is the parent, it may have
-    /// nothing to send yet.
-    pub(super) fn excuse(&mut self, neighbor: NodeId) {
-        let waits = self.parent == Some(neighbor) && !self.is_served && self.asked >= UNSERVED - 1;
-        if waits && self.excuses < MOST_EXCUSES {
-            self.excuses += 1;
-            self.asked -= 1;
         }
     }
 
@@ -131,8 +109,7 @@ impl Upstream {
     /// Notes that a copy of a report is sent over a link that delivers this share of frames.
     pub(super) fn note_reported(&mut self, delivery: f64, packet_time: Duration, now: Instant) {
         if self.report.is_new() {
-            let pause = if self.is_served { ASK_AGAIN.pause(self.asked) } else { QUIET };
-            self.ask_at = Some(now + pause);
+            self.ask_at = Some(now + ASK_AGAIN.pause(self.asked));
             self.asked = self.asked.saturating_add(1);
         }
         // A parent that asks again may not have heard the report: those whom this node does not
@@ -169,9 +146,7 @@ impl Upstream {
         is_check: bool,
     ) -> Option<NodeId> {
         self.avoided.retain(|_, until| cx.now < *until);
-        let patience = if self.is_served { GIVE_UP } else { UNSERVED };
-        let given_up = self.parent.filter(|_| self.asked >= patience);
-        if let Some(parent) = given_up {
+        if let Some(parent) = self.parent.filter(|_| self.asked >= GIVE_UP) {
             self.avoid(parent, cx.now);
         }
         let paths = cx.topology.paths_from(source, METRIC);
@@ -192,8 +167,7 @@ impl Upstream {
         let is_better = self.cost(cx, &paths, parent) > HYSTERESIS * self.cost(cx, &paths, best);
         self.better = if is_better { self.better + u32::from(is_check) } else { 0 };
         let is_bad = self.asked >= SILENT || self.is_bad(cx, parent);
-        let is_left = is_behind || given_up.is_some();
-        if is_left || (is_better && (is_bad || self.better >= CHECKS)) {
+        if is_behind || (is_better && (is_bad || self.better >= CHECKS)) {
             self.adopt(best, cx.now);
             return Some(parent);
         }
@@ -203,7 +177,6 @@ impl Upstream {
     fn adopt(&mut self, parent: NodeId, now: Instant) {
         self.parent = Some(parent);
         (self.better, self.asked, self.polls) = (0, 0, 0);
-        (self.is_served, self.excuses) = (false, 0);
         self.report = ReportTimer::default();
         self.report(now);
     }
@@ -219,32 +192,7 @@ impl Upstream {
         let neighbors = hears.into_iter().flat_map(|hears| hears.keys().copied());
         let nearer = neighbors.filter(|n| paths.etx(*n).is_some_and(|etx| etx + NEARER <= own));
         let costs = nearer.chain([first]).map(|n| (self.cost(cx, paths, n), n));
-        let best = costs.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        match best {
-            Some((cost, best)) if cost.is_finite() => Some(best),
-            _ => self.around(cx, paths).or(Some(first)),
-        }
-    }
-
-    /// Returns a neighbour to take where all that look nearer are avoided: the one that was avoided
-    /// longest ago, if any was, with the shortest path that does not lead over this node. It may
-    /// take its data from a node that serves it, or find another way as this node does. Two that
-    /// take each other get nothing, and leave each other for that.
-    fn around(&self, cx: &Context<'_>, paths: &Paths) -> Option<NodeId> {
-        let stays = |parent: &NodeId| !self.avoided.contains_key(parent);
-        if let Some(parent) = self.parent.filter(stays) {
-            return Some(parent);
-        }
-        let leads_over_me = |node: NodeId| {
-            core::iter::successors(paths.parent(node), |n| paths.parent(*n)).any(|n| n == cx.me)
-        };
-        let hears = &cx.topology.state(cx.me)?.hears;
-        let reached = hears.keys().copied().filter(|node| paths.reaches(*node));
-        reached.min_by(|a, b| {
-            let order = |node: NodeId| (self.avoided.get(&node), leads_over_me(node));
-            let cost = |node: NodeId| self.link_cost(cx, paths, node);
-            order(*a).cmp(&order(*b)).then(cost(*a).total_cmp(&cost(*b))).then(a.cmp(b))
-        })
+        costs.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, best)| best)
     }
 
     /// Returns the ETX from the source to this node by a parent.
@@ -252,11 +200,6 @@ impl Upstream {
         if self.avoided.contains_key(&parent) {
             return f64::INFINITY;
         }
-        self.link_cost(cx, paths, parent)
-    }
-
-    /// Returns the same though it may be avoided.
-    fn link_cost(&self, cx: &Context<'_>, paths: &Paths, parent: NodeId) -> f64 {
         let told = cx.topology.delivery(parent, cx.me);
         let down = self.poor_delivery(cx, parent).unwrap_or(told);
         let up = cx.topology.delivery(cx.me, parent);
