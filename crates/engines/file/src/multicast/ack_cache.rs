@@ -200,6 +200,17 @@ impl AckCache {
         }
     }
 
+    /// Handles the MAC's failure to deliver an acknowledgment for which only one that ends a
+    /// receiver's part is worth another attempt. Where the receiver is hidden from the node before
+    /// its next hop, each attempt destroys a data packet.
+    pub(super) fn give_up_progress(&mut self, key: AckKey, now: Instant) {
+        if self.entries.get(&key).is_some_and(|entry| entry.ack.state.is_final()) {
+            self.handle_tx_result(key, TxResult::Failed, now);
+        } else {
+            self.give_up(key);
+        }
+    }
+
     /// Forgets a transfer that ended: its source needs no acknowledgment any more.
     pub(super) fn forget(&mut self, flow: FlowId) {
         self.received.remove(&flow);

@@ -150,8 +150,9 @@ impl Flow {
             None => Wants::nothing(),
             Some(first) => Wants::from(first, (first..self.held.len()).map(rank), listed),
         };
-        // How much a parent may send ahead depends on what this node still holds for its slowest
-        // child. What is whole beyond a gap does not count: the gap must be filled.
+        // How much a parent may send ahead depends on what this node still holds for the child that
+        // lacks fewest generations. Counting those of the slowest child would hold back the others
+        // for a branch that is slow anyway. What is whole beyond a gap does not count: the gap must be filled.
         let end = lowest.unwrap_or(self.held.len());
         let lacking = |child: &Child| {
             let begun = child.wants.lowest().into_iter().flat_map(|lowest| self.held.begun(lowest));
@@ -265,7 +266,7 @@ impl Flow {
         // Once all children should have everything, they are asked.
         let (mut are_served, mut is_due) = (self.held.is_whole(generation), false);
         for child in self.children.values_mut() {
-            is_due |= child.note_sent(generation, now);
+            is_due |= child.note_sent(generation, packet_time, now);
             are_served &= child.lacks(generation, rank).is_none_or(Child::is_served);
         }
         let poll = are_served || is_due;

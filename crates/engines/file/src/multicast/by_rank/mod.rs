@@ -23,12 +23,14 @@
 //! | `flow` | a transfer at this node: what to send next |
 //! | `held` | what it holds, and whether that is genuine |
 //! | `child` | what a child wants and should have by now |
+//! | `slot` | silence for answers that this node may not hear |
 //! | `tree` | the parents that a transfer begins with |
 //! | `upstream` | which node is the parent, and when to report to it |
 
 mod child;
 mod flow;
 mod held;
+mod slot;
 mod tree;
 mod upstream;
 
@@ -48,12 +50,13 @@ use ncmesh_engine::topology::Metric;
 use ncmesh_engine::{Context, TxReport};
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
+use slot::AnswerSlot;
 use std::collections::BTreeMap;
 
 /// Data go down a link and reports go up, if need be by another way.
 const METRIC: Metric = Metric::Answered;
-/// Packet time before one was sent.
-const LEAST_PACKET_TIME: Duration = Duration::from_millis(1);
+/// Packet time of a node that has sent none. It bounds nothing: a packet takes 12 us on a cable.
+const FIRST_PACKET_TIME: Duration = Duration::from_millis(1);
 
 /// The transfers that this node has a part in, of a scheme that sends by rank.
 #[derive(Debug)]
@@ -63,6 +66,7 @@ pub(super) struct ByRank {
     on_air: OnAir,
     /// Mean airtime of a data packet.
     packet_time: DurationAverage,
+    answer_slot: AnswerSlot,
     /// Most bytes for generations under way.
     memory: usize,
 }
@@ -74,7 +78,11 @@ type PassingKey = (FlowId, NodeId, NodeId);
 #[derive(Clone, Copy, Debug)]
 enum OnAir {
     Nothing,
-    Data(FlowId),
+    Data {
+        flow: FlowId,
+        /// Whether the packet polls this node's children.
+        polls: bool,
+    },
     Passing(PassingKey),
 }
 
@@ -108,6 +116,7 @@ impl ByRank {
             passing: Passing::default(),
             on_air: OnAir::Nothing,
             packet_time: DurationAverage::default(),
+            answer_slot: AnswerSlot::default(),
             memory,
         }
     }
@@ -117,7 +126,10 @@ impl ByRank {
     }
 
     fn packet_time(&self) -> Duration {
-        self.packet_time.value().max(LEAST_PACKET_TIME)
+        match self.packet_time.value() {
+            Duration::ZERO => FIRST_PACKET_TIME,
+            known => known,
+        }
     }
 
     // ---- transfers begin and end
@@ -220,6 +232,7 @@ impl ByRank {
 
         // A child says what it still wants, or that it has another parent.
         if flow.children.contains_key(&sender) {
+            self.answer_slot.hear_child(sender, header.poll, packet_time, cx.now);
             if header.parent == cx.me {
                 flow.hear_child(cx, sender, (header.number, &header.wants));
                 flow.make_way(sender, packet_time, cx.now);
@@ -324,6 +337,7 @@ impl ByRank {
         manifest: Option<&Manifest>,
     ) -> Result<(), DropReason> {
         let id = report.flow;
+        self.answer_slot.hear_report(report.parent);
         if report.parent != cx.me {
             // The child has another parent now.
             if let Some(flow) = self.flows.get_mut(&id) {
@@ -338,6 +352,7 @@ impl ByRank {
         }
         let manifest = manifest.ok_or(DropReason::UnknownFlow)?;
         let wants_nothing = report.wants.lowest().is_none();
+        let packet_time = self.packet_time();
         if report.child == cx.me || cx.topology.state(report.child).is_none() {
             return Err(DropReason::Malformed);
         }
@@ -351,6 +366,7 @@ impl ByRank {
         }
         flow.heard_at = cx.now;
         flow.hear_child(cx, report.child, (report.number, &report.wants));
+        self.answer_slot.hear_answer(id, packet_time, cx.now);
         self.review_parent(cx, id, false);
         Ok(())
     }
@@ -421,7 +437,8 @@ impl ByRank {
     /// Returns the first time later than `after` at which it has something to do.
     pub(super) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         let flows = self.flows.values().filter_map(|flow| flow.poll_timeout(after));
-        flows.chain(self.passing.poll_timeout(after)).min()
+        let own = [self.passing.poll_timeout(after), Some(self.answer_slot.until())];
+        flows.chain(own.into_iter().flatten().filter(|at| *at > after)).min()
     }
 
     // ---- what is sent
@@ -465,6 +482,9 @@ impl ByRank {
         may_send: impl Fn(FlowId) -> bool,
         now: Instant,
     ) -> Option<NextCoded> {
+        if now < self.answer_slot.until() {
+            return None;
+        }
         let ready = self.flows.iter().filter(|(id, _)| may_send(**id)).filter_map(|(id, flow)| {
             let generation = flow.next_generation(now)?;
             Some(NextCoded { sent_at: flow.sent_at, flow: *id, generation })
@@ -482,8 +502,9 @@ impl ByRank {
     ) -> Option<(RankedHeader, Option<u8>)> {
         let packet_time = self.packet_time();
         let flow = self.flows.get_mut(&next.flow)?;
-        self.on_air = OnAir::Data(next.flow);
-        Some(flow.note_sent(me, next.generation, packet_time, now))
+        let sent = flow.note_sent(me, next.generation, packet_time, now);
+        self.on_air = OnAir::Data { flow: next.flow, polls: sent.0.poll };
+        Some(sent)
     }
 
     /// Appends coding vector and payload of a combination of what is held. Returns whether there
@@ -506,8 +527,11 @@ impl ByRank {
                 let result = outcome(cx.topology, (cx.me, way_to(cx, key.2)), report.result);
                 self.passing.handle_tx_result(key, result, cx.now);
             }
-            OnAir::Data(id) => {
+            OnAir::Data { flow: id, polls } => {
                 self.packet_time.add(report.airtime);
+                if polls {
+                    self.answer_slot.note_polled(id, cx.now);
+                }
                 let packet_time = self.packet_time();
                 if let Some(flow) = self.flows.get_mut(&id) {
                     flow.ease(packet_time, cx.now, cx.rng);

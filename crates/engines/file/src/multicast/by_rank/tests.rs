@@ -21,6 +21,8 @@ const FLOW: FlowId = FlowId { source: NodeId(1), serial: 1 };
 /// Airtime of every frame.
 const AIRTIME: Duration = Duration::from_millis(1);
 const MTU: usize = 400;
+/// Times that the MAC sends a unicast frame at most.
+const MAC_ATTEMPTS: u32 = 7;
 const PACKETS: PacketConfig = PacketConfig { batch_size: 16, symbol_size: Some(200) };
 const FILE: usize = 30_000;
 
@@ -189,7 +191,11 @@ impl Net {
         let mut is_acked = false;
         let others: Vec<NodeId> = self.nodes.keys().copied().filter(|n| *n != id).collect();
         for other in others {
-            if unit(&mut self.rng) >= self.channel.delivery(id, other) {
+            // The MAC sends a unicast frame again until it is acknowledged.
+            let attempts = if to == Some(other) { MAC_ATTEMPTS } else { 1 };
+            let delivery = self.channel.delivery(id, other);
+            let arrives = (0..attempts).any(|_| unit(&mut self.rng) < delivery);
+            if !arrives {
                 continue;
             }
             is_acked |= to == Some(other);

@@ -25,7 +25,7 @@ use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
-use ncmesh_engine::{Class, Context, Engine, Filled, Frame, Offer, TxReport};
+use ncmesh_engine::{Class, Context, Engine, Filled, Frame, Offer, TxReport, TxResult};
 use ncmesh_wire::{FlowId, ServiceId};
 use std::collections::BTreeMap;
 
@@ -309,6 +309,10 @@ impl Engine for FileMulticast {
 
     fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: TxReport) {
         match (core::mem::replace(&mut self.on_air, OnAir::Nothing), &mut self.way) {
+            // Nothing waits for progress, and the next acknowledgment says more.
+            (OnAir::Ack(key), Way::ByRank(_)) if report.result == TxResult::Failed => {
+                self.acks.give_up_progress(key, cx.now);
+            }
             (OnAir::Ack(key), _) => self.acks.handle_tx_result(key, report.result, cx.now),
             (OnAir::ByRank, Way::ByRank(by_rank)) => by_rank.handle_tx_report(cx, &report),
             (OnAir::Report(flow), Way::Planned(planned)) => {
