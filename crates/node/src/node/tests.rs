@@ -118,7 +118,7 @@ async fn a_change_that_cannot_be_written_is_shown_and_written_later() {
     let obstacle = dir.path().join("outgoing").join(format!("{flow}.json"));
     std::fs::create_dir(&obstacle).unwrap();
     node.files.send(flow);
-    node.files.handle_event(Event::SendEnded(flow), node.clock.now(), |_| None);
+    node.files.handle_event(Event::SendConfirmed(flow), node.clock.now(), |_| None);
     node.do_file_actions();
     answered(&mut node, &mut calls).await;
     let shown = |node: &Node| node.hints().iter().any(|hint| hint.contains("outgoing"));
@@ -184,6 +184,7 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         limits: _,
         radio: _,
         radio_hints: _,
+        damaged: _,
         mtu: _,
         set_log: _,
     } = node;
