@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use tracing::Level;
 pub use tunnel::TunnelConfig;
 pub(crate) use tunnel::choose;
-pub use web::{TokenError, WebConfig, read_token, token_warning};
+pub use web::{Readers, TokenError, WebConfig, read_token, token_warning};
 use zeroize::Zeroizing;
 
 /// What a file with the key holds, in warnings.

@@ -281,21 +281,34 @@ async fn a_mesh_of_one_node_is_shown_in_the_browser() {
     let address = crate::web::serve(&config, &web, node.handle.clone(), hub).await.unwrap();
 
     let browsing = async {
-        let mut stream = asked(address, "GET /messages", "").await;
+        // The address that the log tells lets a browser in.
+        let reads = crate::web::readers_token(&config);
+        for line in ["GET /messages", "GET /metrics", "GET /", "GET /console.json"] {
+            let refused = told(&mut asked(address, line, "").await, "HTTP").await;
+            assert!(refused.contains("401"), "{line}: {refused}");
+        }
+        let opened = format!("GET /?token={reads}");
+        let cookie = told(&mut asked(address, &opened, "").await, "set-cookie").await;
+        let cookie = cookie.trim().strip_prefix("set-cookie: ").unwrap();
+        let looks = format!("cookie: {}\r\n", cookie.split(';').next().unwrap());
+        let mut stream = asked(address, "GET /messages", &looks).await;
         let meta = told(&mut stream, "\"type\":\"meta\"").await;
         assert!(meta.contains("\"source\":\"daemon\"") && meta.contains("\"name\":\"n03\""));
         told(&mut stream, "\"type\":\"tick\"").await;
 
-        // Counters are for everybody who may look.
-        let mut stream = asked(address, "GET /metrics", "").await;
+        // Counters are for everybody who may look, programs by either token.
+        let reads = format!("authorization: Bearer {reads}\r\n");
+        let mut stream = asked(address, "GET /metrics", &reads).await;
         told(&mut stream, "content-type: application/openmetrics-text").await;
-        let mut stream = asked(address, "GET /metrics", "").await;
+        let refused = told(&mut asked(address, "GET /v1/status", &reads).await, "HTTP").await;
+        assert!(refused.contains("401"), "{refused}");
+        let with = format!("authorization: Bearer {token}\r\n");
+        let mut stream = asked(address, "GET /metrics", &with).await;
         told(&mut stream, "ncmesh_neighbors 0.0").await;
 
         // Commands take the token, the same as for the API on its socket.
         let refused = told(&mut asked(address, "GET /v1/status", "").await, "HTTP").await;
         assert!(refused.contains("401"), "{refused}");
-        let with = format!("authorization: Bearer {token}\r\n");
         let status = told(&mut asked(address, "GET /v1/status", &with).await, "uptime_s").await;
         assert!(status.contains("\"name\":\"n03\""));
     };
