@@ -350,6 +350,18 @@ fn a_token_must_be_there_and_long() {
 }
 
 #[tokio::test]
+async fn a_damaged_entry_of_a_file_under_way_is_named() {
+    let (mut node, _calls, dir) = node();
+    let outgoing = dir.path().join("outgoing");
+    std::fs::write(outgoing.join("3-00000009.json"), "{").unwrap();
+    let left = node.outgoing_journal().load().unwrap();
+    node.note_damaged(left.damaged);
+    let hints = node.status().hints;
+    let named = |hint: &String| hint.contains("3-00000009.damaged is damaged");
+    assert!(hints.iter().any(named), "{hints:?}");
+}
+
+#[tokio::test]
 async fn who_speaks_another_version_is_named_with_what_to_do() {
     let (mut node, _calls, _dir) = node();
     assert_eq!((node.status().wire_version, node.status().strangers.len()), (2, 0));
