@@ -28,6 +28,8 @@ pub enum DropReason {
     UnknownFlow,
     /// It is older than what this node has already.
     Stale,
+    /// It contradicts what was announced before under the same id.
+    Disputed,
     /// It is coded with a packet that this node does not have, or was decoded to something else
     /// than was sent.
     Undecodable,
@@ -50,6 +52,7 @@ impl DropReason {
             Self::Malformed => "malformed",
             Self::UnknownFlow => "unknown_flow",
             Self::Stale => "stale",
+            Self::Disputed => "disputed",
             Self::Undecodable => "undecodable",
             Self::Full => "full",
         }

@@ -60,6 +60,9 @@ pub trait FileEngine: Engine {
     /// Answers [`Event::Assembled`](crate::Event::Assembled): the file is whole and has its name.
     fn delivered(&mut self, cx: &mut Context<'_>, flow: FlowId);
 
+    /// Forgets a reception without a word to its source. It begins again when it is announced.
+    fn forget(&mut self, flow: FlowId);
+
     /// Ends a transfer: its source withdraws it, or a receiver refuses it for good (the driver
     /// remembers that across a restart). Returns whether it was under way.
     fn cancel(&mut self, cx: &mut Context<'_>, flow: FlowId) -> bool;

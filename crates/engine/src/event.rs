@@ -14,7 +14,8 @@ pub enum Event {
     /// All batches of a file are written. The driver verifies the whole, makes it durable, gives it
     /// its name, then calls [`FileEngine::delivered`](crate::FileEngine::delivered).
     Assembled(FlowId),
-    /// The source withdrew the file. The driver discards what was received of it.
+    /// The source is said to have withdrawn the file, or ended the transfer without this node. The
+    /// driver closes it and keeps what was received for when it is announced again.
     Withdrawn(FlowId),
     /// A batch could not be written, and the reception pauses. The driver prepares the place again,
     /// now or later, and calls accept or refuse as for a file that was announced.
@@ -22,12 +23,20 @@ pub enum Event {
     /// A file whose source is silent made room for another. The driver closes it and keeps what was
     /// received for when it is announced again.
     Suspended(FlowId),
-    /// A receiver of a file that this node sends has all of it.
+    /// A receiver of a file that this node sends is said to have all of it, or to refuse it.
     ReceiverDone(FlowId, NodeId),
-    /// A file that this node sends needs nothing more: each receiver has it or never will.
+    /// A receiver that was said to be done says that it is not.
+    ReceiverObjected(FlowId, NodeId),
+    /// A file that this node sends is said to need nothing more: each receiver has it or never
+    /// will. It may begin again if one of them objects.
     SendEnded(FlowId),
+    /// A file that this node sends needs nothing more, and no receiver has objected.
+    SendConfirmed(FlowId),
     /// A file that this node sends cannot be sent on: it is unreadable, or not what was announced.
     SendFailed(FlowId, SendFailure),
+    /// Somebody announces a file of this node in other words than this node does. The stack answers
+    /// it, so drivers do not see it.
+    Impersonated,
     /// A packet for this node arrived through a tunnel.
     Packet {
         /// Node that sent it.

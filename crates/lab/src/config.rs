@@ -59,7 +59,8 @@ pub(crate) fn node_config(
     ]);
     let inbox = section([("dir", "inbox".into())]);
     let web = own.web.map(|(address, token_file)| {
-        let mut web = section([("listen", address.to_string().into())]);
+        // An emulated mesh has no secrets, and its consoles are opened one after the other.
+        let mut web = section([("listen", address.to_string().into()), ("read", "anyone".into())]);
         let token_file = token_file.map(|file| file.display().to_string().into());
         web.extend(token_file.map(|file| ("token_file".to_owned(), file)));
         web

@@ -12,6 +12,7 @@ pub use inbox::{InboxLimits, Sender, SpaceLimits};
 pub use locate::line_of_problem;
 pub use log::{UnknownLevel, level};
 
+use crate::root::without_links;
 use crate::stream::StreamSection;
 use inbox::InboxSection;
 use locate::{line_of, section_name};
@@ -32,7 +33,8 @@ use std::path::{Path, PathBuf};
 use tracing::Level;
 pub use tunnel::TunnelConfig;
 pub(crate) use tunnel::choose;
-pub use web::{TokenError, WebConfig, read_token, token_warning};
+pub use web::{Readers, TokenError, WebConfig, read_token, token_warning};
+use zeroize::Zeroizing;
 
 /// What a file with the key holds, in warnings.
 const NETWORK_KEY: &str = "the network's key";
@@ -260,7 +262,7 @@ impl NodeConfig {
             key,
             inbox_limits: inbox.as_ref().map(InboxLimits::from).unwrap_or_default(),
             hook: inbox.as_ref().map(|section| source.command(&section.hook)).unwrap_or_default(),
-            inbox: inbox.map(|section| source.resolve(&section.dir)),
+            inbox: inbox.map(|section| without_links(&source.resolve(&section.dir))),
             api_group: api.as_ref().is_some_and(|api| api.group),
             api_socket: api
                 .and_then(|api| api.socket)
@@ -406,14 +408,19 @@ impl ConfigText {
     fn key_from(&self, file: &Path) -> Result<Key, ConfigError> {
         let shown = file.display();
         let error = |problem| self.error("node", "key_file", problem);
+        if let Some(problem) = shared(file, 0o007, NETWORK_KEY) {
+            return Err(error(format!("[node] key_file {problem}")));
+        }
         let text = std::fs::read_to_string(file)
+            .map(Zeroizing::new)
             .map_err(|e| error(format!("[node] key_file {shown} cannot be read: {e}")))?;
-        warn(shared(file, 0o077, NETWORK_KEY));
+        // A group may be the daemon's own.
+        warn(shared(file, 0o070, NETWORK_KEY));
         text.parse().map_err(|e| error(format!("[node] key_file {shown}: {e}")))
     }
 }
 
-/// Returns a warning if others than the owner may read a file that holds a secret. `others` are the
+/// Returns a problem if others than the owner may use a file that holds a secret. `others` are the
 /// mode bits to check.
 fn shared(file: &Path, others: u32, secret: &str) -> Option<String> {
     let mode = std::fs::metadata(file).map(|m| m.permissions().mode());

@@ -19,6 +19,7 @@ use crate::tunnel::device::{Device, DeviceError};
 #[cfg(feature = "web")]
 use crate::web;
 use ncmesh_wire::Salt;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use sd_notify::NotifyState;
 use std::future::pending;
 use std::io;
@@ -42,6 +43,7 @@ const LONGEST_PACKET: usize = 65_535;
 /// # Errors
 /// [`NodeError`]: why the daemon cannot start, or had to stop.
 pub fn run(config: &NodeConfig, set_log: impl Fn(Level) + 'static) -> Result<(), NodeError> {
+    protect_memory();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
         match &config.radio {
@@ -54,6 +56,13 @@ pub fn run(config: &NodeConfig, set_log: impl Fn(Level) + 'static) -> Result<(),
     // Let writes on other threads finish, but not for long.
     runtime.shutdown_timeout(Duration::from_secs(2));
     result
+}
+
+/// Keeps the network's key out of core dumps, and from other programs of the same user.
+fn protect_memory() {
+    if let Err(e) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!("the network's key may get into core dumps: {e}");
+    }
 }
 
 fn open_udp(config: &NodeConfig, udp: &UdpConfig) -> Result<UdpRadio, NodeError> {

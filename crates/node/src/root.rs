@@ -5,7 +5,8 @@
 //! write wherever that leads, with the daemon's rights. A [`Root`] opens plain files of one name
 //! only, and only below itself: by `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`, and
 //! component by component with `O_NOFOLLOW` where the kernel (before Linux 5.6) has no such call.
-//! The root itself is chosen by the operator and may be a symbolic link.
+//! A state directory is chosen by the operator and may be a symbolic link. The links on the way to
+//! an inbox are followed once, when the operator names it ([`without_links`]), and never again.
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, linkat, mkdirat,
@@ -38,6 +39,38 @@ impl Root {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = openat(CWD, path, flags, Mode::empty())?;
+        Ok(Self { dir, path: path.to_owned() })
+    }
+
+    /// Opens the directory `path`, and makes it if it is absent. An error if a symbolic link is on
+    /// the way there: somebody may have put it in the place of an inbox.
+    pub(crate) fn make_strict(path: &Path) -> io::Result<Self> {
+        match Self::open_strict(path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                std::fs::create_dir_all(path)?;
+                Self::open_strict(path)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens the directory `path`. An error if a symbolic link is on the way there.
+    pub(crate) fn open_strict(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let start = Path::new(if path.is_absolute() { "/" } else { "." });
+        let below = path.strip_prefix("/").unwrap_or(path);
+        let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+        let start = openat(CWD, start, flags | OFlags::CLOEXEC, Mode::empty())?;
+        let dir = open_beneath(start.as_fd(), below, flags, Mode::empty()).map_err(|e| {
+            // A link in the place of a directory is either, by the call.
+            let is_link = [Errno::LOOP, Errno::NOTDIR].map(|e| Some(e.raw_os_error()));
+            if is_link.contains(&e.raw_os_error()) {
+                let shown = path.display();
+                let problem = format!("{shown} is no directory, or leads through a symbolic link");
+                return io::Error::new(ErrorKind::InvalidInput, problem);
+            }
+            e
+        })?;
         Ok(Self { dir, path: path.to_owned() })
     }
 
@@ -210,6 +243,20 @@ impl Root {
     }
 }
 
+/// Returns `path` with the symbolic links on the way there resolved, as far as it exists.
+pub(crate) fn without_links(path: &Path) -> PathBuf {
+    for existing in path.ancestors() {
+        if let Ok(real) = existing.canonicalize() {
+            return match path.strip_prefix(existing) {
+                Ok(rest) if rest.as_os_str().is_empty() => real,
+                Ok(rest) => real.join(rest),
+                Err(_) => path.to_owned(),
+            };
+        }
+    }
+    path.to_owned()
+}
+
 /// Opens `path` below `dir` without following symbolic links.
 fn open_beneath(
     dir: BorrowedFd<'_>,
@@ -281,6 +328,33 @@ mod tests {
             assert_eq!(fs::read(elsewhere).unwrap(), b"untouched");
             assert!(!self.root.join("nowhere").exists());
         }
+    }
+
+    #[test]
+    fn an_inbox_that_became_a_link_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let (inbox, elsewhere) = (dir.join("home/inbox"), dir.join("elsewhere"));
+        fs::create_dir(&elsewhere).unwrap();
+        // The operator may choose a link. It is followed then.
+        symlink(&elsewhere, dir.join("chosen")).unwrap();
+        assert_eq!(without_links(&dir.join("chosen/new/inbox")), elsewhere.join("new/inbox"));
+        assert_eq!(without_links(&inbox), inbox);
+        assert_eq!(without_links(Path::new("nowhere/inbox")), Path::new("nowhere/inbox"));
+
+        Root::make_strict(&inbox).unwrap();
+        for swapped in [inbox.as_path(), inbox.parent().unwrap()] {
+            let aside = dir.join("aside");
+            fs::rename(swapped, &aside).unwrap();
+            symlink(&elsewhere, swapped).unwrap();
+            for opened in [Root::open_strict(&inbox), Root::make_strict(&inbox)] {
+                assert!(opened.unwrap_err().to_string().contains("symbolic link"));
+            }
+            fs::remove_file(swapped).unwrap();
+            fs::rename(&aside, swapped).unwrap();
+        }
+        Root::open_strict(&inbox).unwrap();
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! While nobody looks, the node is not asked for anything.
 
 use crate::api;
-use crate::config::{NodeConfig, WebConfig};
+use crate::config::{NodeConfig, Readers, WebConfig};
 use crate::error::NodeError;
 use crate::node::{Handle, View};
 use axum::Router;
@@ -14,6 +14,10 @@ use ncmesh_web::{Hub, Server, Site};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
+use zeroize::Zeroizing;
+
+/// Length of the token of readers, bytes.
+const READ_TOKEN_LEN: usize = 16;
 
 /// Serves the console until the runtime ends. Returns the address that it listens on.
 ///
@@ -33,10 +37,26 @@ pub async fn serve(
         site = site.with_api(api::routes::commands(handle.clone()), &token);
     }
     let address = server.address();
-    tracing::info!("the console is at http://{address}/");
+    match web.read {
+        Readers::Anyone => tracing::info!("the console is at http://{address}/"),
+        Readers::Token => {
+            let token = readers_token(config);
+            tracing::info!("the console is at http://{address}/?token={token}");
+            site = site.for_readers_with(&token);
+        }
+    }
     let names = web.names.clone();
     tokio::spawn(async move { server.serve(site, &names).await });
     Ok(address)
+}
+
+/// Returns the token with which one may look at a node's console. It is the same after a restart, so
+/// that bookmarks stay, and tells nothing of the network's key that it is made of.
+pub fn readers_token(config: &NodeConfig) -> String {
+    let key = Zeroizing::new(format!("{} {}", config.key.to_hex(), config.id));
+    let token =
+        blake3::derive_key("ncmesh 2026-11-27 token of the console's readers", key.as_bytes());
+    token[..READ_TOKEN_LEN].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns what tells everybody what this node knows, browsers and clients of the API's socket.

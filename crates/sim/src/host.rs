@@ -50,9 +50,9 @@ pub(crate) enum Received {
 pub enum Observation {
     /// A file arrived whole and verified.
     Delivered(FlowId),
-    /// The source learned that a receiver is complete or has refused.
+    /// The source was told that a receiver is complete or has refused.
     ReceiverDone(FlowId, NodeId),
-    /// The source ended a transfer.
+    /// The source ended a transfer. A receiver may still object.
     SendEnded(FlowId),
     /// The source cannot continue a transfer.
     SendFailed(FlowId),
@@ -104,6 +104,10 @@ impl Host {
                 Event::ReceiverDone(flow, node) => {
                     note_done(&mut self.outgoing, stack, *flow, *node);
                     tell(Observation::ReceiverDone(*flow, *node));
+                }
+                Event::ReceiverObjected(flow, node) => {
+                    let file = self.outgoing.iter_mut().find(|(_, f)| f.manifest.flow == *flow);
+                    file.map(|(_, file)| file.done.remove(node));
                 }
                 Event::SendEnded(flow) => tell(Observation::SendEnded(*flow)),
                 Event::SendFailed(flow, _) => tell(Observation::SendFailed(*flow)),

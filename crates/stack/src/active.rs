@@ -8,6 +8,7 @@ use crate::control::{self, Arrival};
 use crate::link::FrameHeard;
 use crate::peers::Trust;
 use crate::stack::{Active, Transmission, slot};
+use crate::transfers::Raised;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, Refusal, SendError};
 use ncmesh_engine::registry::Scheme;
@@ -15,7 +16,8 @@ use ncmesh_engine::stream::{StreamError, StreamPacketError, UtilityConfig};
 use ncmesh_engine::topology::{Profile, Topology};
 use ncmesh_engine::tunnel::{PacketError, Relaying};
 use ncmesh_engine::{
-    AnyEngine, Context, Engine, FileEngine, Filled, Frame, StreamEngine, TunnelEngine, TxReport,
+    AnyEngine, Context, Engine, Event, FileEngine, Filled, Frame, StreamEngine, TunnelEngine,
+    TxReport,
 };
 use ncmesh_wire::{FlowId, NodeId, OpenError, Salt, Sealer, frame};
 use rand_core::RngCore;
@@ -380,7 +382,19 @@ impl Active<'_> {
         let mut cx = context!(self, slot::ENGINES + index, self.stack.control.topology());
         let result = call(&mut engines[index], &mut cx);
         let stack = &mut *self.stack;
-        stack.transfers.note(stack.events.range(before..), index, &stack.engines);
+        let raised = Raised {
+            events: &mut stack.events,
+            first: before,
+            counters: &mut stack.counters,
+            now: stack.now,
+        };
+        stack.transfers.take(raised, index, &mut stack.engines);
+        if stack.events.range(before..).any(|event| *event == Event::Impersonated) {
+            stack.events.retain(|event| *event != Event::Impersonated);
+            stack.impostor.note_told(stack.now);
+            stack.control.route.outdate_epoch(stack.now);
+            stack.epoch = stack.control.route.epoch();
+        }
         result
     }
 

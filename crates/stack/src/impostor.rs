@@ -1,4 +1,5 @@
-//! Frames that another machine writes under the id and the present start of this node.
+//! Frames that another machine writes under the id and the present start of this node, and what it
+//! tells others in the name of this node.
 //!
 //! Only a member can do so, or a machine with a copy of this node's memory. Neighbours forget such
 //! frames with the start, so this node begins another. The member can then forge frames of that
@@ -32,6 +33,12 @@ impl Impostor {
         }
         self.heard_at = Some(now);
         self.is_open = true;
+    }
+
+    /// Notes something that others were told in the name of this node, by frames of any start. A
+    /// new start is no answer to it.
+    pub(crate) fn note_told(&mut self, now: Instant) {
+        self.heard_at = Some(now);
     }
 
     /// Returns whether this node should begin another start now. It must do so then.

@@ -292,6 +292,13 @@ impl Stack {
         self.registry.scheme(name)
     }
 
+    /// Returns the node of this name. Of several it is the one that had the name long before the
+    /// others; `None` if there is no such node.
+    #[must_use]
+    pub fn node_named(&self, name: &str) -> Option<NodeId> {
+        self.control.route.node_named(name)
+    }
+
     // ---- poll
 
     /// Returns the first time at which something falls due for which [`Active::handle_timeout`] was

@@ -12,9 +12,11 @@ use axum::http::StatusCode;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -31,6 +33,8 @@ pub struct Limits {
     pub server: &'static str,
     /// Most connections that are served at once.
     pub connections: usize,
+    /// Most connections of one client at once. Further ones are closed.
+    pub per_client: usize,
     /// Longest time for the header of a request, counted from the connection or the answer before.
     pub header_time: Duration,
     /// Longest time for the body of a request.
@@ -39,26 +43,87 @@ pub struct Limits {
     pub body: usize,
 }
 
+/// A connection that was accepted.
+#[derive(Debug)]
+pub struct Accepted<S> {
+    /// The connection.
+    pub stream: S,
+    /// Address of the client.
+    pub from: Option<IpAddr>,
+}
+
+/// How many connections each client has. As many entries as there are connections.
+#[derive(Clone, Default)]
+struct Clients(Arc<Mutex<BTreeMap<IpAddr, usize>>>);
+
+/// Place of a connection, which is free again when it is dropped.
+struct Place {
+    clients: Clients,
+    client: Option<IpAddr>,
+}
+
+impl Clients {
+    /// Returns a place for a connection, unless its client has `most`.
+    fn admit(&self, from: Option<IpAddr>, most: usize) -> Option<Place> {
+        let client = from.map(client);
+        if let Some(client) = client {
+            let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = counts.entry(client).or_default();
+            if *count >= most {
+                return None;
+            }
+            *count += 1;
+        }
+        Some(Place { clients: self.clone(), client })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some(client) = self.client else { return };
+        let mut counts = self.clients.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&client) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&client);
+            }
+        }
+    }
+}
+
+/// Returns the first address of those that one client has: a /64 of IPv6, this machine's loopback.
+fn client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        address if address.is_loopback() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+    }
+}
+
 impl Limits {
-    /// Serves each connection that `accept` polls from a listener, until the runtime ends.
+    /// Serves each connection that `accept` polls from a listener, until the runtime ends. `accept`
+    /// returns the address of the client with it, where clients have one.
     pub async fn serve<S>(
         self,
-        mut accept: impl FnMut(&mut Context<'_>) -> Poll<io::Result<S>>,
+        mut accept: impl FnMut(&mut Context<'_>) -> Poll<io::Result<Accepted<S>>>,
         router: Router,
     ) where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let free = Arc::new(Semaphore::new(self.connections));
+        let clients = Clients::default();
         let mut refuses = false;
         loop {
             // The semaphore is never closed.
             let Ok(permit) = free.clone().acquire_owned().await else { return };
             match poll_fn(&mut accept).await {
-                Ok(stream) => {
+                Ok(Accepted { stream, from }) => {
                     refuses = false;
+                    let Some(place) = clients.admit(from, self.per_client) else { continue };
                     let router = router.clone();
                     tokio::spawn(async move {
                         let _permit = permit;
+                        let _place = place;
                         self.serve_connection(stream, router).await;
                     });
                 }
@@ -102,5 +167,28 @@ impl Limits {
             Ok(Err(_)) => Err(StatusCode::PAYLOAD_TOO_LARGE),
             Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_client_takes_no_more_than_its_part() {
+        let clients = Clients::default();
+        let admit = |from: &str| clients.admit(Some(from.parse().unwrap()), 2);
+        let held = [admit("127.0.0.1"), admit("127.9.9.9")];
+        assert!(held.iter().all(Option::is_some));
+        assert!(admit("127.0.0.2").is_none() && admit("::ffff:127.0.0.1").is_none());
+        let other = [admit("192.0.2.1"), admit("192.0.2.1"), admit("192.0.2.2")];
+        assert!(other.iter().all(Option::is_some) && admit("192.0.2.1").is_none());
+        let v6 = [admit("2001:db8::1"), admit("2001:db8::2"), admit("2001:db8:0:1::1")];
+        assert!(v6.iter().all(Option::is_some) && admit("2001:db8::3").is_none());
+        assert!((0..9).all(|_| clients.admit(None, 2).is_some()), "a Unix socket has no clients");
+        drop(held);
+        assert!(admit("127.0.0.1").is_some());
+        drop((other, v6));
+        assert!(clients.0.lock().unwrap().is_empty());
     }
 }

@@ -8,6 +8,10 @@
 //! - `Origin`, which browsers send with every request that is not a plain `GET` of the page itself,
 //!   must be one of this server's.
 //! - What changes something needs a token, unless the server has nothing to change.
+//!
+//! A server may keep what it shows for who has a token, too: other users of this machine reach its
+//! port. The page cannot send one with every request, so the address that the server tells has it,
+//! and is answered with a cookie.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use std::net::SocketAddr;
@@ -90,11 +94,24 @@ impl Guard {
     }
 }
 
-/// Returns whether a request has the token, compared in constant time.
+/// Returns whether a request has the token.
 #[must_use]
 pub fn has_token(headers: &HeaderMap, token: &str) -> bool {
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let given = given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+    is_token(given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default(), token)
+}
+
+/// Returns whether a request has the token in the cookie of this name.
+#[must_use]
+pub fn has_cookie(headers: &HeaderMap, name: &str, token: &str) -> bool {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|c| c.split_once('='));
+    pairs.into_iter().any(|(given, value)| given.trim() == name && is_token(value.trim(), token))
+}
+
+/// Returns whether `given` is the token, compared in constant time.
+#[must_use]
+pub fn is_token(given: &str, token: &str) -> bool {
     let differing = given.bytes().zip(token.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
     !token.is_empty() && given.len() == token.len() && differing == 0
 }

@@ -21,7 +21,7 @@ pub mod page;
 mod server;
 mod site;
 
-pub use connections::Limits;
+pub use connections::{Accepted, Limits};
 pub use hub::{Hub, Listener};
 pub use server::{BindError, Server, live};
 pub use site::{DemoError, DemoRequest, Demonstration, Offered, Recording, Site};

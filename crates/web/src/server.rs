@@ -1,6 +1,6 @@
 //! The server: paths and answers.
 
-use crate::connections::Limits;
+use crate::connections::{Accepted, Limits};
 use crate::files;
 use crate::guard::{self, Guard};
 use crate::hub::{Hub, Listener};
@@ -28,6 +28,7 @@ use tokio::net::TcpListener;
 const LIMITS: Limits = Limits {
     server: "the console",
     connections: 256,
+    per_client: 128,
     header_time: Duration::from_secs(10),
     body_time: Duration::from_secs(5),
     body: 64 << 10,
@@ -78,23 +79,64 @@ impl Server {
     /// Shows `site` to the browsers that reach this server by its address or one of `names`, until
     /// the runtime ends.
     pub async fn serve(self, site: Site, names: &[String]) {
-        let router = router(site, Guard::new(self.address, names));
+        let cookie = format!("ncmesh_{}", self.address.port());
+        let router = router(site, Guard::new(self.address, names), cookie);
         let accept = |cx: &mut Context<'_>| {
-            self.listener.poll_accept(cx).map_ok(|(stream, _)| {
+            self.listener.poll_accept(cx).map_ok(|(stream, from)| {
                 // A browser that has vanished must not keep its place for the quarter of an hour
                 // that the kernel would try. Where the option is missing, it does.
                 let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(GIVE_UP));
-                stream
+                Accepted { stream, from: Some(from.ip()) }
             })
         };
         LIMITS.serve(accept, router).await;
     }
 }
 
-/// Returns the paths of a site.
-fn router(site: Site, guard: Guard) -> Router {
+/// Token that lets a browser look, and the cookie that keeps it. The cookie's name has the port:
+/// browsers send a host's cookies to all of its ports.
+struct Readers {
+    token: Arc<str>,
+    commands: Option<Arc<str>>,
+    cookie: String,
+}
+
+impl Readers {
+    /// Answers a request by `next` if it has a token.
+    async fn check(State(readers): State<Arc<Self>>, request: Request, next: Next) -> Response {
+        let headers = request.headers();
+        let bearer = |token: &Arc<str>| guard::has_token(headers, token);
+        let may_read = guard::has_cookie(headers, &readers.cookie, &readers.token)
+            || bearer(&readers.token)
+            || readers.commands.as_ref().is_some_and(bearer);
+        if may_read {
+            return next.run(request).await;
+        }
+        // The address that was told has the token. The page goes on without it, by the cookie.
+        let query = request.uri().query().unwrap_or_default();
+        let given = query.split('&').find_map(|pair| pair.strip_prefix("token="));
+        if request.uri().path() == "/" && guard::is_token(given.unwrap_or_default(), &readers.token)
+        {
+            let Readers { token, cookie, .. } = &*readers;
+            let cookie = format!("{cookie}={token}; Path=/; HttpOnly; SameSite=Strict");
+            let headers = [(header::SET_COOKIE, cookie), (header::LOCATION, "/".to_owned())];
+            return (StatusCode::SEE_OTHER, headers).into_response();
+        }
+        let why = "this needs a token: open the address that the daemon's log tells, or send \
+                   Authorization: Bearer TOKEN\n";
+        (StatusCode::UNAUTHORIZED, why).into_response()
+    }
+}
+
+/// Returns the paths of a site, which keeps the token of a reader in the cookie of this name.
+fn router(site: Site, guard: Guard, cookie: String) -> Router {
     let (api, pages) = (site.api.clone(), site.pages.clone());
+    let readers = site.read_token.clone().map(|token| {
+        let commands = api.as_ref().map(|api| api.token.clone());
+        Arc::new(Readers { token, commands, cookie })
+    });
     let mut router: Router = Router::new()
+        .route("/", get(file))
         .route("/console.json", get(offered))
         .route("/messages", get(messages))
         .route("/recordings/{number}", get(recording))
@@ -102,6 +144,9 @@ fn router(site: Site, guard: Guard) -> Router {
         .route("/demo/recordings/{number}", get(demo_recording))
         .with_state(site)
         .merge(pages);
+    if let Some(readers) = readers {
+        router = router.layer(from_fn_with_state(readers, Readers::check));
+    }
     if let Some(api) = api {
         let token = api.token;
         let check = move |request: Request, next: Next| {

@@ -90,8 +90,10 @@ pub struct Site {
     recordings: Arc<Mutex<Vec<Recording>>>,
     demo: Option<Demo>,
     pub(crate) api: Option<Api>,
-    /// Paths beside those of the console, for everybody.
+    /// Paths beside those of the console, which change nothing.
     pub(crate) pages: Router,
+    /// Token without which nothing is shown; `None` if everybody may look.
+    pub(crate) read_token: Option<Arc<str>>,
 }
 
 /// Commands, for who has the token.
@@ -130,7 +132,13 @@ impl Site {
         Self { demo: Some(demo), ..Self::default() }
     }
 
-    /// Offers the paths of `router`, which change nothing, to everybody.
+    /// Shows what there is only to who has this token, or that of the commands. Letters and digits.
+    #[must_use]
+    pub fn for_readers_with(self, token: &str) -> Self {
+        Self { read_token: Some(token.into()), ..self }
+    }
+
+    /// Offers the paths of `router`, which change nothing, to who may look.
     #[must_use]
     pub fn with_pages(self, router: Router) -> Self {
         Self { pages: router, ..self }

@@ -240,6 +240,41 @@ async fn commands_need_the_token() {
 }
 
 #[tokio::test]
+async fn looking_needs_the_token_where_the_site_wants_it() {
+    let pages = Router::new().route("/metrics", axum::routing::get(async || "numbers"));
+    let site = Site::live(Hub::new()).with_pages(pages).for_readers_with("readers0");
+    let address = serve(site.with_api(Router::new(), "s3cret")).await;
+    let host = format!("host: {address}");
+    let status = async |line: &str, header: &str| {
+        let answer = ask(address, line, &[&host, header], "").await;
+        answer[9..12].parse::<u16>().expect("a status")
+    };
+    let port = address.port();
+    for path in ["/", "/console.json", "/metrics", "/recordings/0", "/?token=wrong", "/?token="] {
+        for header in
+            ["x: y", "authorization: Bearer wrong", &format!("cookie: ncmesh_{port}=wrong")]
+        {
+            assert_eq!(status(&format!("GET {path}"), header).await, 401, "{path} {header}");
+        }
+    }
+    assert_eq!(status("GET /metrics?token=readers0", "x: y").await, 401, "only the page's address");
+    let answer = ask(address, "GET /?token=readers0", &[&host], "").await;
+    let cookie = format!("set-cookie: ncmesh_{port}=readers0; Path=/; HttpOnly; SameSite=Strict");
+    assert!(answer.contains(&cookie) && answer.contains("location: /\r\n"), "{answer}");
+    for header in [
+        format!("cookie: other=1; ncmesh_{port}=readers0"),
+        "authorization: Bearer readers0".into(),
+        "authorization: Bearer s3cret".into(),
+    ] {
+        for path in ["/", "/console.json", "/metrics"] {
+            assert_eq!(status(&format!("GET {path}"), &header).await, 200, "{path} {header}");
+        }
+    }
+    // The page's own files say nothing of the mesh.
+    assert_eq!(status("GET /app.js", "x: y").await, 200);
+}
+
+#[tokio::test]
 async fn a_port_in_use_is_named() {
     let address = serve(Site::default()).await;
     let error = Server::bind(address).await.expect_err("it is in use");

@@ -15,8 +15,10 @@ use chacha20poly1305::aead::{AeadInPlace, KeyInit};
 use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
 use core::fmt;
 use core::str::FromStr;
+use zeroize::Zeroize;
 
-/// The network's 256-bit key. Only [`Key::to_hex`] shows it; `Debug` does not.
+/// The network's 256-bit key. Only [`Key::to_hex`] shows it; `Debug` does not. Its memory is
+/// overwritten when it is dropped, as that of a [`Cipher`] is.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
@@ -42,6 +44,12 @@ impl Key {
     #[must_use]
     pub fn to_hex(&self) -> String {
         self.0.iter().map(|b| format!("{b:02x}")).collect()
+    }
+}
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        self.0.zeroize();
     }
 }
 

@@ -299,6 +299,40 @@ fn nodes_that_restart_or_were_away_believe_the_mesh_again() {
     assert_whole(&mut s, "at the end");
 }
 
+/// Tells node 0 a state of the member in which it has the name of node 3.
+fn take_name(s: &mut Simulation, number: u8) {
+    let mut told = Vec::new();
+    let mut w = Writer::new(&mut told);
+    let member = NodeId(100 + u16::from(number));
+    w.node(member).u8(0xFF).u32(1).u16(0).u64(1).short_bytes(b"n04").u8(0);
+    let mut proofs = vec![0, 0x10];
+    Writer::new(&mut proofs).node(node_id(0)).u64(salt(s, 0).start().0).u32(1);
+    let from = Start { node: member, salt: Salt([number; 16]) };
+    let frame = hello(s, from, 1, &proofs, &told);
+    s.inject(0, &frame);
+}
+
+#[test]
+fn a_name_belongs_to_the_node_that_had_it_first() {
+    let mut s = line(11);
+    let named = |s: &Simulation| s.host(0).stack().unwrap().node_named("n04");
+    s.run_for(Duration::from_secs(40));
+    take_name(&mut s, 1);
+    assert_eq!(s.host(0).stack().unwrap().topology().named("n04").count(), 2);
+    assert_eq!(named(&s), Some(node_id(3)));
+
+    // A node that has heard both names shortly after its start cannot tell who had it first.
+    s.switch_off(0);
+    s.run_for(Duration::from_secs(1));
+    s.switch_on(0).unwrap();
+    time_to_light(&mut s);
+    take_name(&mut s, 2);
+    assert_eq!(named(&s), None);
+    // The member goes.
+    s.run_for(Duration::from_secs(200));
+    assert_eq!(named(&s), Some(node_id(3)));
+}
+
 /// Frames that were heard, and by whom.
 #[derive(Default)]
 struct Recording(Vec<(usize, Vec<u8>)>);

@@ -6,6 +6,7 @@ mod adversary;
 mod always_whole;
 mod braid;
 mod churn;
+mod claims;
 mod conformance;
 mod core_nc;
 mod layouts;

@@ -36,12 +36,20 @@ const REASONS: Record<string, string> = {
   malformed: "Fields that contradict each other or end early. Compare the versions.",
   unknown_flow: "They belong to a flow that this node does not know. Normal after a restart.",
   stale: "Older than what this node has already. Normal on meshes with several paths.",
+  disputed: "Another file under the id of a known transfer. A member may be lying.",
   undecodable: "Coded with a packet that this node lacks. Some are normal where links lose much.",
   full: "They would need more memory than this node allows. Raise its limits or send less.",
 };
 
 /** Reasons that outsiders or wrong settings cause; the others occur in a mesh that is well. */
-const SUSPICIOUS = new Set(["foreign", "version", "unauthentic", "duplicate_id", "malformed"]);
+const SUSPICIOUS = new Set([
+  "foreign",
+  "version",
+  "unauthentic",
+  "duplicate_id",
+  "malformed",
+  "disputed",
+]);
 
 /** Returns the frames refused up to the time shown, the most frequent reason first. */
 export function refusedRows(run: Run): RefusedRow[] {

@@ -371,7 +371,9 @@ fn a_report_has_everything_but_the_key() {
     report(&[]);
     write(&format!("key = {KEY}"));
     assert!(report(&[]).contains("is not TOML"));
-    fs::write(dir.path().join("network.key"), KEY).unwrap();
+    let key = dir.path().join("network.key");
+    fs::write(&key, KEY).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     write("key_file = \"network.key\"");
     let mut daemon = ncmesh();
     let mut daemon = daemon.args(["node", "--config"]).arg(&file).spawn().unwrap();

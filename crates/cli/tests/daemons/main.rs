@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
 mod alone;
+mod attacked;
 mod interface;
 mod limits;
 mod measure;

@@ -192,6 +192,9 @@ fn cancelling_at_either_end_cleans_up() {
     mesh[2].wait_for_bytes(200_000);
     assert!(mesh[0].call(&["cancel", &id]).status.success());
     wait_until("n3 is told", || mesh[2].transfers()[0].state == State::Withdrawn);
+    // Any member could have said so: what is there is kept until somebody cancels it here, too.
+    assert!(!is_gone(&mesh[2]));
+    wait_until("n3 cancels, too", || mesh[2].call(&["cancel", &id]).status.success());
     wait_until("the part at n3 is removed", || is_gone(&mesh[2]));
     assert_eq!(mesh[0].transfers()[0].state, State::Withdrawn);
 }

@@ -57,7 +57,7 @@ pub enum Refusal {
     Cancelled,
     /// The hash of the whole file is not the announced one, although that of every batch is.
     Corrupt,
-    /// The receiver has as many transfers as it allows.
+    /// The receiver has as many transfers as it allows now. It takes the file later.
     Busy,
     /// The receiver has no inbox.
     NoInbox,
@@ -145,10 +145,14 @@ impl ReceiverState {
         })
     }
 
-    /// Returns whether nothing more is to be sent to this receiver.
+    /// Returns whether nothing more is to be sent to this receiver. A busy one is asked again.
     #[must_use]
     pub fn is_final(self) -> bool {
-        matches!(self, Self::Complete | Self::Refused(_))
+        match self {
+            Self::Complete => true,
+            Self::Refused(why) => why != Refusal::Busy,
+            Self::Invited | Self::Active | Self::Lost => false,
+        }
     }
 
     /// Returns the name of the state in the API and on the command line.

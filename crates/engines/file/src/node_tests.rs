@@ -70,7 +70,7 @@ fn a_packet_that_would_not_fit_a_frame_when_sent_on_is_malformed() {
 }
 
 #[test]
-fn an_end_before_acceptance_leaves_no_reception_open() {
+fn an_end_before_acceptance_leaves_no_reception_open_for_long() {
     let (mut stack, mut storage) = (stack(), MemoryStorage::default());
     let mut sealer = Sealer::new(Cipher::Null, NodeId(2), Salt([1; 16]));
     for (number, phase) in [(1, TransferPhase::Open), (2, TransferPhase::Ended)] {
@@ -79,6 +79,10 @@ fn an_end_before_acceptance_leaves_no_reception_open() {
         stack.at(Instant::default(), &mut storage).handle_datagram(&datagram);
         let none = BatchSet::none(announcement.manifest.geometry.batches());
         stack.at(Instant::default(), &mut storage).accept(announcement.manifest.flow, &none);
+    }
+    assert_eq!(stack.transfers()[0].stage, Stage::Open);
+    for second in 0..20 {
+        stack.at(Instant::from_nanos(second * 1_000_000_000), &mut storage).handle_timeout();
     }
     assert_eq!(stack.transfers()[0].stage, Stage::Withdrawn);
 }

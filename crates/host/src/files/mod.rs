@@ -10,8 +10,8 @@
 //!                │   ▲                   │                    │   ▲  │
 //!                │   └──────Waiting◄─────┘            Waiting◄┘───┘  └─ corrupt: discarded
 //!                └─ no place: refused                                   no place: Kept
-//! in any state:  withdrawn or cancelled ─► discarded
-//!                suspended ─► closed, and what was received stays
+//! in any state:  cancelled ─► discarded
+//!                withdrawn or suspended ─► closed, and what was received stays
 //! ```
 //!
 //! What fails for a reason that may pass (a full disk, no descriptor left, a faulty read) is tried
@@ -313,7 +313,6 @@ impl<P: Clone + PartialEq> Files<P> {
                 self.handle_announced(manifest, known);
             }
             Event::Assembled(flow) => self.handle_assembled(flow),
-            Event::Withdrawn(flow) => self.discard(flow),
             // The batches on the disk are what counts. Preparing the place again finds out which
             // are there.
             Event::Unwritable(flow) => {
@@ -322,17 +321,20 @@ impl<P: Clone + PartialEq> Files<P> {
                     reception.wait(false, "a batch could not be written".into(), now);
                 }
             }
-            // What was received stays, for when the file is announced again.
-            Event::Suspended(flow) => {
+            // What was received stays, for when the file is announced again. Nothing proves that
+            // its source has withdrawn it.
+            Event::Withdrawn(flow) | Event::Suspended(flow) => {
                 if let Some(reception) = self.receptions.remove(&flow) {
                     self.abandon(&reception, false);
                 }
                 self.actions.push_back(Action::Close(flow));
             }
-            Event::ReceiverDone(flow, _) => {
+            Event::ReceiverDone(flow, _) | Event::ReceiverObjected(flow, _) => {
                 self.receiver_news.insert(flow);
             }
-            Event::SendEnded(flow) | Event::SendFailed(flow, _) => self.forget_sent(flow),
+            // A receiver may still object.
+            Event::SendEnded(_) => {}
+            Event::SendConfirmed(flow) | Event::SendFailed(flow, _) => self.forget_sent(flow),
             other => return Some(other),
         }
         None
@@ -381,7 +383,7 @@ impl<P: Clone + PartialEq> Files<P> {
         now: Instant,
     ) -> bool {
         let Some(reception) = self.reception_in(flow, attempt, &State::Preparing) else {
-            // Withdrawn or cancelled meanwhile: what was prepared since then goes too.
+            // Cancelled meanwhile: what was prepared since then goes too.
             let place = self.abandoned.remove(&attempt).flatten();
             let place = place.filter(|_| !self.receptions.contains_key(&flow));
             self.actions.extend(place.map(|place| Action::Discard(flow, place)));

@@ -127,7 +127,11 @@ fn a_file_stays_in_the_inbox_where_it_was_begun() {
 
     let mut restarted = Files::new(Some("inbox"), files.elsewhere().clone());
     announced(&mut restarted, 1, "usb");
-    assert_eq!(handle(&mut restarted, Event::Withdrawn(FLOW)), [Action::Discard(FLOW, "usb")]);
+    assert_eq!(handle(&mut restarted, Event::Withdrawn(FLOW)), [Action::Close(FLOW)]);
+    // It would go on there.
+    announced(&mut restarted, 2, "usb");
+    restarted.give_up(FLOW);
+    assert_eq!(actions(&mut restarted), [Action::Discard(FLOW, "usb")]);
     assert!(restarted.elsewhere().is_empty());
 }
 
@@ -214,34 +218,38 @@ fn no_member_grows_a_table_beyond_its_bound() {
 #[test]
 fn a_late_answer_does_not_bring_a_file_back() {
     let receiving = || Ok(Prepared::Receiving(some()));
-    // Withdrawn while its place was made: what was made goes.
+    // Given up while its place was made: what was made goes.
     let mut files = files();
     announced(&mut files, 1, "inbox");
     let discard = [Action::Discard(FLOW, "inbox")];
-    assert_eq!(handle(&mut files, Event::Withdrawn(FLOW)), discard);
+    files.give_up(FLOW);
+    assert_eq!(actions(&mut files), discard);
     assert!(!files.handle_prepared(FLOW, 1, receiving(), AT));
     assert_eq!(actions(&mut files), discard);
 
-    // Suspended: what was received before stays.
-    announced(&mut files, 2, "inbox");
-    assert_eq!(handle(&mut files, Event::Suspended(FLOW)), [Action::Close(FLOW)]);
-    assert!(!files.handle_prepared(FLOW, 2, receiving(), AT));
-    assert_eq!(actions(&mut files), []);
+    // Suspended or withdrawn: what was received before stays.
+    for (attempt, event) in [(2, Event::Suspended(FLOW)), (3, Event::Withdrawn(FLOW))] {
+        announced(&mut files, attempt, "inbox");
+        assert_eq!(handle(&mut files, event), [Action::Close(FLOW)]);
+        assert!(!files.handle_prepared(FLOW, attempt, receiving(), AT));
+        assert_eq!(actions(&mut files), []);
+    }
 
-    // Withdrawn and announced again: the answer to the first announcement is not for the second.
-    announced(&mut files, 3, "inbox");
-    assert_eq!(handle(&mut files, Event::Withdrawn(FLOW)), discard);
+    // Given up and announced again: the answer to the first announcement is not for the second.
     announced(&mut files, 4, "inbox");
-    assert!(!files.handle_prepared(FLOW, 3, receiving(), AT));
+    files.give_up(FLOW);
+    assert_eq!(actions(&mut files), discard);
+    announced(&mut files, 5, "inbox");
+    assert!(!files.handle_prepared(FLOW, 4, receiving(), AT));
     assert_eq!(actions(&mut files), []);
-    assert!(files.handle_prepared(FLOW, 4, receiving(), AT));
+    assert!(files.handle_prepared(FLOW, 5, receiving(), AT));
     assert_eq!(actions(&mut files), [Action::Accept(FLOW, some())]);
 
     // Cancelled while it is verified.
-    assert_eq!(handle(&mut files, Event::Assembled(FLOW)), [verify(4)]);
+    assert_eq!(handle(&mut files, Event::Assembled(FLOW)), [verify(5)]);
     files.cancel(FLOW);
     actions(&mut files);
-    assert!(!files.handle_verified(FLOW, 4, Ok(()), AT));
+    assert!(!files.handle_verified(FLOW, 5, Ok(()), AT));
     assert_eq!(actions(&mut files), []);
 }
 
@@ -253,7 +261,11 @@ fn a_sent_file_is_forgotten_once_and_its_receivers_are_news_until_then() {
     assert_eq!(files.take_receiver_news(), BTreeSet::from([FLOW]));
     files.restore_receiver_news(FLOW);
     assert_eq!(files.take_receiver_news(), BTreeSet::from([FLOW]));
-    assert_eq!(handle(&mut files, Event::SendEnded(FLOW)), [Action::ForgetSent(FLOW)]);
+    // A receiver may still object, which is news, too.
+    assert_eq!(handle(&mut files, Event::SendEnded(FLOW)), []);
+    assert_eq!(handle(&mut files, Event::ReceiverObjected(FLOW, NodeId(9))), []);
+    assert_eq!(files.take_receiver_news(), BTreeSet::from([FLOW]));
+    assert_eq!(handle(&mut files, Event::SendConfirmed(FLOW)), [Action::ForgetSent(FLOW)]);
     files.restore_receiver_news(FLOW);
     let failed = Event::SendFailed(FLOW, SendFailure::Unreadable);
     assert_eq!((files.take_receiver_news().len(), handle(&mut files, failed)), (0, vec![]));

@@ -42,12 +42,9 @@ impl Mesh for StackMesh<'_> {
     }
 
     fn named(&self, name: &str) -> Option<NodeId> {
-        let mut named = self.stack.topology().named(name);
-        match (named.next(), named.next()) {
-            (Some(only), None) => Some(only),
-            (None, _) => name.parse().ok().map(NodeId),
-            _ => None,
-        }
+        let is_name = self.stack.topology().named(name).next().is_some();
+        let by_id = || name.parse().ok().map(NodeId).filter(|_| !is_name);
+        self.stack.node_named(name).or_else(by_id)
     }
 
     fn below_low_watermark(&self, to: NodeId) -> bool {

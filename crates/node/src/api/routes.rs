@@ -4,7 +4,7 @@
 //! answers with JSON.
 
 use super::answers::{self, BandwidthRequest, EchoRequest, Measured, Reloaded};
-use super::blocking::check_usable;
+use super::blocking::{blocking, check_usable};
 use super::measure;
 use super::reload::reload;
 use super::send::send;
@@ -13,6 +13,7 @@ use super::types::{
     TunnelChange,
 };
 use crate::node::{Handle, METRICS_TYPE, Node, no_such_transfer};
+use crate::root::without_links;
 use crate::stream::{ReceiveStream, SendStream};
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
@@ -131,6 +132,7 @@ async fn set_inbox(
     let Some(dir) = dir.filter(|dir| dir.is_absolute()) else {
         return Err(ApiError::new(ErrorCode::BadRequest, "dir must be an absolute path"));
     };
+    let dir = blocking(move || without_links(&dir)).await?;
     check_usable(dir.clone()).await?;
     handle
         .call(move |node| {

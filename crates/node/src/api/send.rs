@@ -7,7 +7,7 @@
 use super::blocking::blocking;
 use super::types::{ApiError, ErrorCode, Recipients, SendRequest};
 use crate::node::{Handle, Receivers};
-use crate::state::OutgoingFile;
+use crate::state::{Left, OutgoingFile};
 use crate::store::is_temporary;
 use ncmesh_engine::file::merkle::{self, Digest, MerkleTree};
 use ncmesh_engine::file::{Geometry, Manifest, is_safe_name};
@@ -113,9 +113,12 @@ pub async fn resume(handle: Handle) -> Result<(), ApiError> {
     let journal = handle.call(|node| node.outgoing_journal()).await?;
     let left = blocking(move || journal.load()).await?.unwrap_or_else(|e| {
         tracing::warn!("transfers under way cannot be read: {e}");
-        Vec::new()
+        Left::default()
     });
-    let (mut left, mut failures) = (VecDeque::from(left), 0);
+    let Left { files, damaged } = left;
+    handle.call(move |node| node.note_damaged(damaged)).await?;
+    let mut left = VecDeque::from(files);
+    let mut failures = 0;
     while let Some(outgoing) = left.pop_front() {
         let flow = outgoing.manifest.flow;
         let checked = outgoing.clone();

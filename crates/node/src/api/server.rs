@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
-use ncmesh_web::Limits;
+use ncmesh_web::{Accepted, Limits};
 use std::task::Context;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -15,6 +15,7 @@ use tokio::net::UnixListener;
 const LIMITS: Limits = Limits {
     server: "the API",
     connections: 32,
+    per_client: 32,
     header_time: Duration::from_secs(5),
     body_time: Duration::from_secs(5),
     // A list of many receivers by name.
@@ -23,7 +24,9 @@ const LIMITS: Limits = Limits {
 
 /// Answers requests until the runtime ends.
 pub(super) async fn serve(listener: UnixListener, router: Router) {
-    let accept = |cx: &mut Context<'_>| listener.poll_accept(cx).map_ok(|(stream, _)| stream);
+    let accept = |cx: &mut Context<'_>| {
+        listener.poll_accept(cx).map_ok(|(stream, _)| Accepted { stream, from: None })
+    };
     LIMITS.serve(accept, router.layer(from_fn(read_body))).await;
 }
 

@@ -383,7 +383,7 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// The receiver has not answered yet.
+    /// The receiver has not answered yet, or has no room for now.
     Invited,
     /// In progress.
     Active,
@@ -393,7 +393,7 @@ pub enum State {
     Complete,
     /// The other end, receiver or source, was reached before and is unreachable now.
     Lost,
-    /// The source withdrew the transfer.
+    /// The source is said to have withdrawn the transfer.
     Withdrawn,
     /// The receiver refused the transfer.
     Refused,

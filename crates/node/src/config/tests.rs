@@ -200,7 +200,15 @@ fn a_key_file_is_read_and_must_be_one() {
     let text = SMALLEST.replace("key = \"KEY\"", "key_file = \"net.key\"");
     let missing = NodeConfig::parse(&file, text.clone()).unwrap_err();
     assert!(missing.line == Some(3) && missing.problem.contains("net.key"), "{missing}");
-    std::fs::write(dir.path().join("net.key"), format!("{KEY}\n")).unwrap();
+    let key = dir.path().join("net.key");
+    std::fs::write(&key, format!("{KEY}\n")).unwrap();
+    for (mode, is_read) in [(0o644, false), (0o604, false), (0o602, false), (0o640, true)] {
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
+        let parsed = NodeConfig::parse(&file, text.clone());
+        let is_refused = |e: &ConfigError| e.problem.contains("chmod 600") && e.line == Some(3);
+        assert_eq!(parsed.as_ref().is_ok(), is_read, "{mode:o}");
+        assert!(is_read || parsed.is_err_and(|e| is_refused(&e)), "{mode:o}");
+    }
     assert_eq!(NodeConfig::parse(&file, text).unwrap().key, KEY.parse().unwrap());
 }
 

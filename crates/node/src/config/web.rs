@@ -7,6 +7,17 @@ use std::path::{Path, PathBuf};
 /// Length of the shortest token, characters: 64 bits in hexadecimal.
 const SHORTEST_TOKEN: usize = 16;
 
+ncmesh_engine::choices! {
+    /// Clients that may look at the console.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Readers {
+        /// Clients with a token.
+        Token = "token",
+        /// All that reach the port.
+        Anyone = "anyone",
+    }
+}
+
 ncmesh_engine::settings! {
     /// Section `[web]`.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +25,9 @@ ncmesh_engine::settings! {
         /// Address and port where the console is served. There is no encryption: other than a
         /// loopback address, it should be one that only trusted hosts reach.
         pub listen: SocketAddr, allowed "an address and a port";
+        /// Clients that may look. `token`: browsers that opened the address which the daemon's log tells, and
+        /// programs that send its token, or that of `token_file`.
+        pub read: Readers = Readers::Token;
         /// File whose first line, 16 characters or more, is the token that allows commands. Without
         /// it the console is for looking only.
         pub token_file: Option<PathBuf> = None, allowed "a file";

@@ -20,6 +20,9 @@ impl Node {
     pub fn handle_events(&mut self) {
         while let Some(event) = self.stack.poll_event() {
             self.log(&event);
+            if matches!(event, Event::Withdrawn(_)) {
+                self.unfinished.look_soon(self.clock.now());
+            }
             // A file that was delivered or cancelled here before is not received again.
             let known = |manifest: &Manifest| match self.delivered.find(manifest) {
                 Some(delivery) if delivery.path.is_some() => Some(Known::Delivered),
@@ -50,18 +53,24 @@ impl Node {
                 let (name, size) = (&manifest.name, manifest.geometry.size());
                 tracing::info!("{}: {name:?}, {size} bytes, announced", manifest.flow);
             }
-            Event::Withdrawn(flow) => tracing::info!("{flow}: withdrawn by its source"),
+            Event::Withdrawn(flow) => tracing::info!("{flow}: withdrawn, what is there is kept"),
             Event::Suspended(flow) => {
                 tracing::info!("{flow}: its source is silent, it makes room for another");
             }
             Event::ReceiverDone(flow, node) => {
                 tracing::info!("{flow}: nothing more for {}", self.name_of(*node));
             }
-            Event::SendEnded(flow) => tracing::info!("{flow}: sent"),
+            Event::ReceiverObjected(flow, node) => {
+                let name = self.name_of(*node);
+                tracing::warn!("{flow}: {name} was said to be done, and denies it");
+            }
+            Event::SendEnded(flow) => tracing::info!("{flow}: all receivers are said to be done"),
+            Event::SendConfirmed(flow) => tracing::info!("{flow}: sent"),
             Event::SendFailed(flow, failure) => tracing::error!("{flow}: {failure}"),
             // Storage logs what it could not write, and what is assembled is logged when verified.
             Event::Unwritable(_)
             | Event::Assembled(_)
+            | Event::Impersonated
             | Event::Packet { .. }
             | Event::StreamPacket { .. } => {}
         }

@@ -74,6 +74,8 @@ pub struct Node {
     /// When neighbours were heard last. At most one entry for each id.
     last_heard: BTreeMap<NodeId, Instant>,
     savers: Savers,
+    /// Damaged entries of files being sent, which were moved aside when the daemon started.
+    damaged: BTreeSet<PathBuf>,
     chores: chores::Chores,
     radio: String,
     /// What the radio tells people.
@@ -171,6 +173,7 @@ impl Node {
             sources: BTreeMap::new(),
             last_heard: BTreeMap::new(),
             savers: Savers::new(inboxes),
+            damaged: BTreeSet::new(),
             chores: Default::default(),
             radio: parts.radio,
             radio_hints: Vec::new(),
@@ -277,12 +280,11 @@ impl Node {
             return Ok(());
         }
 
-        // The engine has no such transfer that is open: it has ended, or only its part is left
-        // here.
-        let known = self.stack.transfers().iter().any(|t| t.flow == flow);
-        if !known && self.cancel_part(flow) {
+        // The engine has no such transfer that is open: only its part is left here, or it has ended.
+        if self.cancel_part(flow) {
             return Ok(());
         }
+        let known = self.stack.transfers().iter().any(|t| t.flow == flow);
         Err(if known {
             ApiError::new(ErrorCode::Ended, format!("transfer {flow} has ended already"))
         } else {

@@ -7,7 +7,9 @@ use ncmesh_engine::file::{Geometry, Outgoing, SendError, merkle};
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::wording::did_you_mean;
 use ncmesh_wire::NodeId;
+use std::collections::BTreeSet;
 use std::fs::File;
+use std::path::PathBuf;
 
 /// Who is to get a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +99,11 @@ impl Node {
         self.state.outgoing()
     }
 
+    /// Notes entries of the journal that cannot be resumed, so that people hear of them.
+    pub fn note_damaged(&mut self, damaged: BTreeSet<PathBuf>) {
+        self.damaged = damaged;
+    }
+
     /// This node's id.
     #[must_use]
     pub fn id(&self) -> NodeId {
@@ -117,7 +124,8 @@ impl Node {
         // A name comes first, then an id: a node may be called "7".
         let by_id = || name.parse().ok().map(NodeId).filter(|n| topology.state(*n).is_some());
         let named: Vec<NodeId> = topology.named(name).collect();
-        if named.len() > 1 {
+        let first = self.stack.node_named(name);
+        if named.len() > 1 && first.is_none() {
             let ids: Vec<String> = named.iter().map(NodeId::to_string).collect();
             let problem = format!(
                 "{} nodes are named {name:?}; send to one by its id ({}), and give each a name of \
@@ -127,7 +135,7 @@ impl Node {
             );
             return Err(ApiError::new(ErrorCode::UnknownReceiver, problem));
         }
-        let Some(node) = named.first().copied().or_else(by_id) else {
+        let Some(node) = first.or_else(by_id) else {
             let known = self.known_names();
             let problem = if known.is_empty() {
                 self.nobody_known()

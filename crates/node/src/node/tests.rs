@@ -118,7 +118,7 @@ async fn a_change_that_cannot_be_written_is_shown_and_written_later() {
     let obstacle = dir.path().join("outgoing").join(format!("{flow}.json"));
     std::fs::create_dir(&obstacle).unwrap();
     node.files.send(flow);
-    node.files.handle_event(Event::SendEnded(flow), node.clock.now(), |_| None);
+    node.files.handle_event(Event::SendConfirmed(flow), node.clock.now(), |_| None);
     node.do_file_actions();
     answered(&mut node, &mut calls).await;
     let shown = |node: &Node| node.hints().iter().any(|hint| hint.contains("outgoing"));
@@ -184,6 +184,7 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         limits: _,
         radio: _,
         radio_hints: _,
+        damaged: _,
         mtu: _,
         set_log: _,
     } = node;
@@ -280,21 +281,34 @@ async fn a_mesh_of_one_node_is_shown_in_the_browser() {
     let address = crate::web::serve(&config, &web, node.handle.clone(), hub).await.unwrap();
 
     let browsing = async {
-        let mut stream = asked(address, "GET /messages", "").await;
+        // The address that the log tells lets a browser in.
+        let reads = crate::web::readers_token(&config);
+        for line in ["GET /messages", "GET /metrics", "GET /", "GET /console.json"] {
+            let refused = told(&mut asked(address, line, "").await, "HTTP").await;
+            assert!(refused.contains("401"), "{line}: {refused}");
+        }
+        let opened = format!("GET /?token={reads}");
+        let cookie = told(&mut asked(address, &opened, "").await, "set-cookie").await;
+        let cookie = cookie.trim().strip_prefix("set-cookie: ").unwrap();
+        let looks = format!("cookie: {}\r\n", cookie.split(';').next().unwrap());
+        let mut stream = asked(address, "GET /messages", &looks).await;
         let meta = told(&mut stream, "\"type\":\"meta\"").await;
         assert!(meta.contains("\"source\":\"daemon\"") && meta.contains("\"name\":\"n03\""));
         told(&mut stream, "\"type\":\"tick\"").await;
 
-        // Counters are for everybody who may look.
-        let mut stream = asked(address, "GET /metrics", "").await;
+        // Counters are for everybody who may look, programs by either token.
+        let reads = format!("authorization: Bearer {reads}\r\n");
+        let mut stream = asked(address, "GET /metrics", &reads).await;
         told(&mut stream, "content-type: application/openmetrics-text").await;
-        let mut stream = asked(address, "GET /metrics", "").await;
+        let refused = told(&mut asked(address, "GET /v1/status", &reads).await, "HTTP").await;
+        assert!(refused.contains("401"), "{refused}");
+        let with = format!("authorization: Bearer {token}\r\n");
+        let mut stream = asked(address, "GET /metrics", &with).await;
         told(&mut stream, "ncmesh_neighbors 0.0").await;
 
         // Commands take the token, the same as for the API on its socket.
         let refused = told(&mut asked(address, "GET /v1/status", "").await, "HTTP").await;
         assert!(refused.contains("401"), "{refused}");
-        let with = format!("authorization: Bearer {token}\r\n");
         let status = told(&mut asked(address, "GET /v1/status", &with).await, "uptime_s").await;
         assert!(status.contains("\"name\":\"n03\""));
     };
@@ -333,6 +347,18 @@ fn a_token_must_be_there_and_long() {
         error.contains("node.toml:8") && error.contains("allowed is an address and a port"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_damaged_entry_of_a_file_under_way_is_named() {
+    let (mut node, _calls, dir) = node();
+    let outgoing = dir.path().join("outgoing");
+    std::fs::write(outgoing.join("3-00000009.json"), "{").unwrap();
+    let left = node.outgoing_journal().load().unwrap();
+    node.note_damaged(left.damaged);
+    let hints = node.status().hints;
+    let named = |hint: &String| hint.contains("3-00000009.damaged is damaged");
+    assert!(hints.iter().any(named), "{hints:?}");
 }
 
 #[tokio::test]

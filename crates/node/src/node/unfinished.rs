@@ -33,6 +33,11 @@ impl Unfinished {
         self.kept.len()
     }
 
+    /// Looks at the inboxes the next time, because a part is left there.
+    pub(super) fn look_soon(&mut self, now: Instant) {
+        self.next_look = now;
+    }
+
     /// Removes and returns the inbox and the announcement of a part.
     pub(super) fn take(&mut self, flow: FlowId) -> Option<(PathBuf, Manifest)> {
         self.kept.remove(&flow).map(|(inbox, part)| (inbox, part.manifest))

@@ -6,7 +6,7 @@ use crate::api::types::{Direction, Peer, Receiver, State, Status, Traffic, Trans
 use crate::state::to_hex;
 use ncmesh_console::schema::Position;
 use ncmesh_engine::counters::{DropReason, Tally};
-use ncmesh_engine::file::{self, ReceiverState, ReceiverStatus, Stage, TransferStatus};
+use ncmesh_engine::file::{self, ReceiverState, ReceiverStatus, Refusal, Stage, TransferStatus};
 use ncmesh_engine::name::harmless;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{Metric, Paths};
@@ -17,9 +17,11 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Hint, and log entry, that frames are written in the name of this node.
-pub(super) const IMPERSONATED: &str = "somebody who has this network's key sends frames in this \
-     node's name; this node goes on under a new start each time; if it was not copied while it \
-     ran, give all your nodes a new key";
+pub(super) const IMPERSONATED: &str = "somebody who has this network's key sends frames or \
+     announces files in this node's name; this node answers each time; if it was not copied while \
+     it ran, give all your nodes a new key";
+/// Most damaged entries that hints name.
+const MAX_DAMAGED: usize = 8;
 
 impl Node {
     /// `GET /v1/status`.
@@ -77,6 +79,7 @@ impl Node {
                 format!("two nodes use id {id}; give each node its own [node] id")
             });
         }
+        hints.extend(self.name_hints());
         if self.stack.is_impersonated() {
             hints.push(IMPERSONATED.into());
         }
@@ -96,6 +99,12 @@ impl Node {
         hints.extend(
             waiting.map(|(flow, problem)| format!("{flow} waits and is tried again: {problem}")),
         );
+        hints.extend(self.damaged.iter().take(MAX_DAMAGED).map(|path| {
+            let path = path.display();
+            format!(
+                "{path} is damaged: its transfer is not resumed; send the file again, remove it"
+            )
+        }));
         hints.extend(self.chores.problems().map(|(what, why)| {
             format!(
                 "{what} cannot be saved ({why}); free space or look at the rights of the state \
@@ -106,6 +115,24 @@ impl Node {
         hints.extend(self.stream_hints());
         hints.extend(self.coding().iter().flat_map(coding::hints));
         hints
+    }
+
+    /// Names that several nodes tell.
+    fn name_hints(&self) -> impl Iterator<Item = String> {
+        let mut named: BTreeMap<&str, Vec<NodeId>> = BTreeMap::new();
+        for (node, state) in self.stack.topology().states() {
+            named.entry(&state.name).or_default().push(node);
+        }
+        let several = named.into_iter().filter(|(_, nodes)| nodes.len() > 1);
+        several.map(|(name, nodes)| {
+            let ids: Vec<String> = nodes.iter().map(NodeId::to_string).collect();
+            let meant = match self.stack.node_named(name) {
+                Some(first) => format!("the name means {first}, which had it first"),
+                None => "the name means none of them, use ids".into(),
+            };
+            let ids = ids.join(", ");
+            format!("nodes {ids} are named {name:?}: {meant}; give each a name of its own")
+        })
     }
 
     /// `GET /v1/peers`: every other node known, and neighbours heard whose link state is still to
@@ -199,7 +226,11 @@ impl Node {
         Receiver {
             id: r.node.0,
             name: self.name_of(r.node),
-            state: r.state.into(),
+            state: match r.state {
+                // It is asked again.
+                ReceiverState::Refused(Refusal::Busy) => State::Invited,
+                state => state.into(),
+            },
             reason: match r.state {
                 ReceiverState::Refused(why) => Some(why.reason().into()),
                 _ => None,

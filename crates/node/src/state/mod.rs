@@ -11,7 +11,7 @@ pub(crate) use delivered::KEPT as DELIVERIES_KEPT;
 pub(crate) use delivered::append as append_delivery;
 pub use delivered::{Delivered, Delivery};
 use ncmesh_wire::FlowId;
-pub use outgoing::{OutgoingFile, OutgoingJournal};
+pub use outgoing::{Left, OutgoingFile, OutgoingJournal};
 pub(crate) use record::to_hex;
 pub use record::{ManifestRecord, RecordError};
 use std::collections::BTreeMap;

@@ -5,16 +5,20 @@
 
 use super::record::{ManifestRecord, RecordError};
 use crate::root::Root;
+use crate::store::is_temporary;
 use ncmesh_engine::file::{Manifest, ReceiverState};
 use ncmesh_wire::{FlowId, NodeId};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::io;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, io};
 
 /// Directory of the journal in the state directory.
 const DIR: &str = "outgoing";
+/// Extension of damaged entries.
+const DAMAGED: &str = "damaged";
 /// Length of the longest entry read, bytes: room for every possible node as a receiver.
 const LONGEST: u64 = 4 << 20;
 
@@ -133,27 +137,56 @@ impl OutgoingJournal {
         self.state.remove(entry(flow))
     }
 
-    /// Returns the transfers that had not ended. Logs and keeps entries that are damaged or
-    /// unreadable.
+    /// Returns the transfers that had not ended. Moves damaged entries aside, and names them at each
+    /// start until somebody removes them.
     ///
     /// # Errors
     /// The directory cannot be read.
-    pub fn load(&self) -> io::Result<Vec<OutgoingFile>> {
-        let mut found = Vec::new();
+    pub fn load(&self) -> io::Result<Left> {
+        let mut left = Left::default();
         for name in self.state.names(DIR)? {
             let path = Path::new(DIR).join(name);
-            if path.extension().is_none_or(|extension| extension != "json") {
-                continue;
+            match path.extension().and_then(OsStr::to_str) {
+                Some("json") => {}
+                Some(DAMAGED) => {
+                    left.damaged.insert(self.state.join(path));
+                    continue;
+                }
+                _ => continue,
             }
-            let shown = self.state.join(&path);
-            match self.state.read(path, LONGEST).map(|bytes| OutgoingFile::from_json(&bytes)) {
-                Ok(Ok(file)) => found.push(file),
-                Ok(Err(e)) => tracing::warn!("{} is not resumed: {e}", shown.display()),
-                Err(e) => tracing::warn!("{} is not resumed: {e}", shown.display()),
+            let read = self.state.read(&path, LONGEST);
+            match read.map(|bytes| OutgoingFile::from_json(&bytes)) {
+                Ok(Ok(file)) => left.files.push(file),
+                Ok(Err(e)) => drop(left.damaged.insert(self.move_aside(&path, &e))),
+                Err(e) if is_temporary(&e) => {
+                    let shown = self.state.join(&path);
+                    tracing::warn!("{} is not resumed: {e}", shown.display());
+                    left.damaged.insert(shown);
+                }
+                Err(e) => drop(left.damaged.insert(self.move_aside(&path, &e))),
             }
         }
-        Ok(found)
+        Ok(left)
     }
+
+    /// Gives a damaged entry another name, under which no transfer overwrites or removes it. Returns
+    /// its path.
+    fn move_aside(&self, path: &Path, why: &dyn fmt::Display) -> PathBuf {
+        let aside = path.with_extension(DAMAGED);
+        let moved = self.state.rename_to_free(path, &aside);
+        let shown = self.state.join(if moved.is_ok() { &aside } else { path });
+        tracing::warn!("{} is not resumed: {why}", shown.display());
+        shown
+    }
+}
+
+/// Entries of the journal at a start.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Transfers that had not ended.
+    pub files: Vec<OutgoingFile>,
+    /// Paths of damaged entries.
+    pub damaged: BTreeSet<PathBuf>,
 }
 
 /// Returns the place of a transfer's entry in the state directory.
@@ -191,10 +224,19 @@ mod tests {
         journal.update(&file).unwrap();
         std::fs::write(dir.path().join("outgoing/4-00000001.json"), "{\"path\":").unwrap();
         std::fs::create_dir(dir.path().join("outgoing/5-00000001.json")).unwrap();
-        assert_eq!(journal.load().unwrap(), std::slice::from_ref(&file));
+        // Damaged entries are named at every start, and are not lost.
+        let aside = ["4-00000001.damaged", "5-00000001.damaged"];
+        let damaged: BTreeSet<_> =
+            aside.iter().map(|name| dir.path().join("outgoing").join(name)).collect();
+        for _ in 0..2 {
+            let left = journal.load().unwrap();
+            assert_eq!(left, Left { files: vec![file.clone()], damaged: damaged.clone() });
+        }
+        let kept = dir.path().join("outgoing/4-00000001.damaged");
+        assert_eq!(std::fs::read(kept).unwrap(), b"{\"path\":");
         journal.remove(flow).unwrap();
         journal.update(&file).unwrap();
         journal.remove(flow).unwrap();
-        assert_eq!(journal.load().unwrap(), []);
+        assert_eq!(journal.load().unwrap(), Left { files: vec![], damaged });
     }
 }

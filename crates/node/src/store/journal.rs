@@ -15,7 +15,7 @@ use ncmesh_engine::file::Manifest;
 use ncmesh_engine::file::merkle::Hash;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -59,10 +59,11 @@ impl Journal {
     }
 
     /// Opens an existing journal and truncates it after its last valid record. Returns `None` if
-    /// there is none or it belongs to another file.
+    /// there is none, it is damaged, or nothing was received of the other file that it belongs to.
     ///
     /// # Errors
-    /// The file cannot be read or truncated.
+    /// The file cannot be read or truncated, or batches of another file are there. It may be the
+    /// true one.
     pub(crate) fn resume(
         inbox: &Root,
         path: &Path,
@@ -72,7 +73,15 @@ impl Journal {
             return Ok(None);
         }
         let file = locked(inbox.open_to_append(path)?)?;
-        let Some(claims) = read(BufReader::new(&file), manifest)? else { return Ok(None) };
+        let Some(claims) = read(BufReader::new(&file), manifest)? else {
+            return match holds_batches(&file)? {
+                true => Err(io::Error::new(
+                    io::ErrorKind::ResourceBusy,
+                    "another file was begun under this id; `ncmesh cancel` removes its part",
+                )),
+                false => Ok(None),
+            };
+        };
         file.set_len(claims.length)?;
         Ok(Some((Self { file }, claims)))
     }
@@ -84,6 +93,15 @@ impl Journal {
     pub fn append(&mut self, batch: u32, hash: &Hash) -> io::Result<()> {
         self.file.write_all(&record(batch, hash))
     }
+}
+
+/// Returns whether a journal belongs to some file, and batches of that were written.
+fn holds_batches(mut journal: &File) -> io::Result<bool> {
+    journal.rewind()?;
+    let Some((manifest, _)) = read_head(BufReader::new(journal)) else { return Ok(false) };
+    journal.rewind()?;
+    let claims = read(BufReader::new(journal), &manifest)?;
+    Ok(claims.is_some_and(|claims| !claims.batches.is_empty()))
 }
 
 /// Locks a journal against removal.

@@ -39,7 +39,7 @@ pub fn collect(
     keep: Duration,
     now: SystemTime,
 ) -> io::Result<Vec<Part>> {
-    let inbox = match Root::open(inbox) {
+    let inbox = match Root::open_strict(inbox) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened?,
     };

@@ -38,13 +38,14 @@ pub fn prepare(
 ) -> Result<Prepared, Obstacle> {
     prepare_in(inbox, manifest, limits).map_err(|e| {
         tracing::warn!("{} cannot take {:?}: {e}", inbox.display(), manifest.name);
-        let is_there = Root::open(inbox).and_then(|i| i.has(Places::new(manifest.flow).journal));
+        let is_there =
+            Root::open_strict(inbox).and_then(|i| i.has(Places::new(manifest.flow).journal));
         obstacle(&e, is_there.unwrap_or(false))
     })
 }
 
 fn prepare_in(dir: &Path, manifest: &Manifest, limits: &SpaceLimits) -> io::Result<Prepared> {
-    let (inbox, places) = (Root::make(dir)?, Places::new(manifest.flow));
+    let (inbox, places) = (Root::make_strict(dir)?, Places::new(manifest.flow));
     inbox.make_dir(DIR)?;
     let earlier = Journal::resume(&inbox, &places.journal, manifest)?;
     // The daemon may have stopped after it gave the file its name, and before it recorded that or
@@ -88,7 +89,7 @@ fn missing_bytes(manifest: &Manifest, have: &BatchSet) -> u64 {
 /// # Errors
 /// Something of it cannot be removed.
 pub fn discard(inbox: &Path, flow: FlowId) -> io::Result<()> {
-    match Root::open(inbox) {
+    match Root::open_strict(inbox) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         opened => remove(&opened?, &Places::new(flow)),
     }
@@ -133,7 +134,7 @@ fn verified(part: &File, manifest: &Manifest, claims: &Claims) -> BatchSet {
 /// # Errors
 /// The directory cannot be made or written.
 pub fn check_inbox(inbox: &Path) -> io::Result<()> {
-    let inbox = Root::make(inbox)?;
+    let inbox = Root::make_strict(inbox)?;
     inbox.make_dir(DIR)?;
     let probe = Path::new(DIR).join("probe");
     inbox.create(&probe)?;

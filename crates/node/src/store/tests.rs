@@ -109,6 +109,27 @@ fn a_file_is_received_resumed_and_named() {
     assert_eq!(fs::read_dir(fixture.inbox.path().join(DIR)).unwrap().count(), 0);
 }
 
+/// A member announces another file under the id of one that is being received.
+#[test]
+fn another_file_of_the_same_id_does_not_replace_what_was_received() {
+    let fixture = Fixture::new(3000);
+    let prepare_other = |root| {
+        let other = Manifest { root, ..fixture.manifest.clone() };
+        prepare(fixture.inbox.path(), &other, &LIMITS)
+    };
+    let (mut storage, _) = fixture.prepare();
+    // Nothing is lost yet.
+    assert!(matches!(prepare_other([1; 32]), Ok(Prepared::Receiving(..))));
+    let (mut again, _) = fixture.prepare();
+    fixture.write(&mut again, 2);
+    fixture.write(&mut again, 0);
+    drop(again);
+    storage.close(fixture.manifest.flow);
+    let refused = prepare_other([2; 32]).unwrap_err();
+    assert!(matches!(&refused, Obstacle::Temporary(why) if why.contains("another file")));
+    assert_eq!(fixture.resume().iter().collect::<Vec<_>>(), [0, 2]);
+}
+
 #[test]
 fn an_empty_file_needs_no_data() {
     let fixture = Fixture::new(0);
@@ -180,8 +201,8 @@ proptest! {
 #[test]
 fn another_file_under_the_same_flow_starts_afresh() {
     let fixture = Fixture::new(2600);
-    let (mut storage, _) = fixture.prepare();
-    fixture.write_all(&mut storage);
+    let (_, have) = fixture.prepare();
+    assert!(have.is_empty());
     let mut other = Fixture::new(2500);
     other.inbox = fixture.inbox;
     assert!(other.resume().is_empty());

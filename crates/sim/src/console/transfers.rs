@@ -95,7 +95,12 @@ impl Transfers {
             let all = stack.map(Stack::transfers).into_iter().flatten();
             all.into_iter().find(|t: &TransferStatus| t.flow == flow && t.direction == direction)
         };
-        if let Some(sending) = status(source, Direction::Sending) {
+        if let Some(mut sending) = status(source, Direction::Sending) {
+            // A run ends with its transfer, before receivers had time to object.
+            let is_said_done = sending.receivers.iter().all(|r| r.state.is_final());
+            if sending.stage == file::Stage::Open && is_said_done {
+                sending.stage = file::Stage::Complete;
+            }
             state.packets = Some(sending.source_packets.into());
             state.forwarders = Some(sending.forwarders.iter().map(|node| node.0).collect());
             enter(state.stage.get_or_insert_default(), &sending, transfer, source, events);

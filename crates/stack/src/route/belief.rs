@@ -116,6 +116,13 @@ impl Route {
         self.answer_lies(now);
     }
 
+    /// Begins another epoch, because others were told something in the present one that this node
+    /// has not told.
+    pub(crate) fn outdate_epoch(&mut self, now: Instant) {
+        self.belied.epoch = self.belied.epoch.max(Some(self.epoch));
+        self.answer_lies(now);
+    }
+
     /// Returns whether a state of the present version of this node tells other links than this node
     /// has told.
     fn is_unlike_own(&self, told: &Told<'_>) -> bool {

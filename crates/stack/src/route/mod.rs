@@ -16,6 +16,7 @@ mod belief;
 mod config;
 mod doubt;
 mod hearer;
+mod names;
 mod own;
 pub(crate) mod profile;
 mod question;
@@ -27,6 +28,7 @@ use crate::link::Link;
 use belief::{Belied, Leaps, MAX_EPOCH};
 pub use config::RouteConfig;
 use hearer::Hearer;
+use names::Names;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
@@ -79,6 +81,7 @@ pub struct Route {
     is_unlike_told: bool,
     /// Link states that others were told in the name of this node.
     belied: Belied,
+    names: Names,
     /// Epochs of other nodes that they can hardly have come to.
     leaps: Leaps,
     /// Least pause between two announcements now.
@@ -137,6 +140,7 @@ impl Route {
             announced_at: None,
             is_unlike_told: false,
             belied: Belied::default(),
+            names: Names::default(),
             leaps: Leaps::default(),
             pace,
             base: Links::new(),
@@ -194,6 +198,11 @@ impl Route {
     #[must_use]
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Returns the node of this name: the only one, or the one that had it long before others.
+    pub(crate) fn node_named(&self, name: &str) -> Option<NodeId> {
+        self.names.owner(name, &self.topology)
     }
 
     /// Returns the digest of all states known.
@@ -549,6 +558,11 @@ impl Route {
             Some(shared) => shared.share(node, state),
             None => Arc::new(state),
         });
+        let name = |state: &LinkState| state.name.clone();
+        let told = state.as_deref().map(name);
+        if told != self.topology.state(node).map(name) {
+            self.names.note(node, told.is_some(), now);
+        }
         let topology = Arc::make_mut(&mut self.topology);
         match state {
             Some(state) => drop(topology.learn(node, state)),

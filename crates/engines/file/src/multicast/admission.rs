@@ -7,6 +7,8 @@ pub(super) enum Admission {
     New,
     /// The table has this version or a later one.
     Known,
+    /// It is another item than the one in the table, which stays.
+    Disputed,
     /// The table is full and nothing in it can go.
     Full,
 }

@@ -18,6 +18,10 @@ const MAX_KEPT: usize = 256;
 /// Silence after which a source counts as gone, and its transfers make room for others. A live
 /// source repeats an announcement every few seconds.
 pub(super) const SILENT: Duration = Duration::from_secs(60);
+/// Silence after which another file may be announced under the id of a transfer. A file that a
+/// member announced in the name of a source then gives way to the true one, and a true one never to
+/// a false one while its source is there.
+pub(super) const DISPUTED: Duration = Duration::from_secs(20);
 
 /// Announcements that this node knows and passes on.
 #[derive(Debug)]
@@ -38,7 +42,7 @@ impl Announcements {
     }
 
     /// Takes an announcement that was heard from `neighbor`, or made here (`None`), and begins to
-    /// flood it if it is new.
+    /// flood it if it is new. The file of a transfer does not change, whatever the version.
     pub(super) fn admit(
         &mut self,
         announcement: &Announcement,
@@ -48,7 +52,12 @@ impl Announcements {
     ) -> Admission {
         let flow = announcement.manifest.flow;
         let version = announcement.version;
-        let is_new = self.kept.get(&flow).is_none_or(|kept| version > kept.announcement.version);
+        let kept = self.kept.get(&flow);
+        let is_other = kept.is_some_and(|k| k.announcement.manifest != announcement.manifest);
+        if is_other && kept.is_some_and(|kept| now.since(kept.heard_at) < DISPUTED) {
+            return Admission::Disputed;
+        }
+        let is_new = is_other || kept.is_none_or(|kept| version > kept.announcement.version);
         if is_new {
             let is_own = neighbor.is_none();
             if !self.make_room(flow, is_own, now) {
@@ -63,6 +72,20 @@ impl Announcements {
             self.flood.overheard(&flow, &version, neighbor);
         }
         if is_new { Admission::New } else { Admission::Known }
+    }
+
+    /// Forgets what was announced of a transfer in an epoch after `epoch`: its source has had none.
+    pub(super) fn forget_after(&mut self, flow: FlowId, epoch: u64) {
+        if self.kept.get(&flow).is_some_and(|kept| kept.announcement.version.epoch > epoch) {
+            self.kept.remove(&flow);
+            self.flood.withdraw(&flow);
+        }
+    }
+
+    /// Returns whether a transfer was announced as another file than `manifest`.
+    pub(super) fn contradict(&self, manifest: &Manifest) -> bool {
+        let kept = self.kept.get(&manifest.flow);
+        kept.is_some_and(|kept| kept.announcement.manifest != *manifest)
     }
 
     /// Returns what a transfer that goes on was announced as, if it was.

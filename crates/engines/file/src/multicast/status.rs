@@ -28,6 +28,7 @@ impl FileSource {
             stage: match self.state {
                 SourceState::Open => Stage::Open,
                 SourceState::Closed { reason, .. } => match reason {
+                    CloseReason::SaidDone => Stage::Open,
                     CloseReason::Ended => Stage::Complete,
                     CloseReason::Withdrawn => Stage::Withdrawn,
                     CloseReason::Failed(failure) => Stage::Failed(failure),

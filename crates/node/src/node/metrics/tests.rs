@@ -99,14 +99,15 @@ impl Drop for Prometheus {
 impl Prometheus {
     /// Starts one that reads each of `targets` ten times a second; `None` if there is no such
     /// program.
-    async fn start(dir: &std::path::Path, targets: [SocketAddr; 2]) -> Option<Self> {
+    async fn start(dir: &std::path::Path, token: &str, targets: [SocketAddr; 2]) -> Option<Self> {
         // The kernel gives a port that is free now to nobody else for a while.
         let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = free.local_addr().unwrap();
         drop(free);
         let config = format!(
             "global: {{scrape_interval: 100ms, scrape_timeout: 100ms}}\n\
-             scrape_configs: [{{job_name: a, static_configs: [{{targets: {:?}}}]}}]\n",
+             scrape_configs: [{{job_name: a, authorization: {{credentials: {token}}}, \
+             static_configs: [{{targets: {:?}}}]}}]\n",
             targets.map(|target| target.to_string())
         );
         let file = dir.join("prometheus.yml");
@@ -180,9 +181,9 @@ async fn prometheus_reads_it_ten_times_a_second_and_hostile_names_stay_names() {
     let hostile = listener.local_addr().unwrap();
     tokio::spawn(async { axum::serve(listener, router).await });
 
-    let Some(mut prometheus) = Prometheus::start(dir.path(), [daemon, hostile]).await else {
-        return;
-    };
+    let token = crate::web::readers_token(&config);
+    let started = Prometheus::start(dir.path(), &token, [daemon, hostile]).await;
+    let Some(mut prometheus) = started else { return };
     let reading = async {
         prometheus.read_often().await;
         let names = prometheus.ask("label/__name__/values").await;

@@ -150,10 +150,23 @@ impl FileMulticast {
         if phase == TransferPhase::Open {
             return;
         }
+        self.forget_relayed(flow);
+        self.acks.forget(flow);
+    }
+
+    /// Forgets what this node holds of a transfer as a relay.
+    pub(super) fn forget_relayed(&mut self, flow: FlowId) {
         match &mut self.way {
             Way::Planned(planned) => planned.relays.forget(flow),
             Way::ByRank(by_rank) => by_rank.close(flow),
         }
-        self.acks.forget(flow);
+    }
+
+    /// Goes on with a file of this node to whose end a receiver objected.
+    pub(super) fn reopen(&mut self, cx: &mut Context<'_>, flow: FlowId) {
+        if let (Way::ByRank(by_rank), Some(source)) = (&mut self.way, self.sources.get(&flow)) {
+            by_rank.open(cx, &source.manifest);
+            by_rank.expect(cx, &source.manifest, source.unfinished());
+        }
     }
 }

@@ -99,6 +99,10 @@ impl FileEngine for FileMulticast {
             self.stop_receiving(flow);
             self.acknowledge(cx, flow);
         }
+        // The next announcement asks again.
+        if why == Refusal::Busy {
+            self.sinks.remove(&flow);
+        }
     }
 
     fn delivered(&mut self, cx: &mut Context<'_>, flow: FlowId) {
@@ -108,9 +112,15 @@ impl FileEngine for FileMulticast {
         }
     }
 
+    fn forget(&mut self, flow: FlowId) {
+        if self.sinks.remove(&flow).is_some() {
+            self.stop_receiving(flow);
+        }
+    }
+
     fn cancel(&mut self, cx: &mut Context<'_>, flow: FlowId) -> bool {
         if let Some(source) = self.sources.get_mut(&flow) {
-            let was_open = source.is_open();
+            let was_open = !source.is_over();
             if was_open {
                 source.withdraw(cx.now);
                 self.announce_closed(cx);
@@ -153,7 +163,9 @@ impl FileMulticast {
     fn drop_closed_sources(&mut self) {
         while self.sources.len() >= self.limits.kept {
             let is_announced = |source: &FileSource| {
-                matches!(source.state, SourceState::Closed { announced_at: Some(_), .. })
+                let is_told =
+                    matches!(source.state, SourceState::Closed { announced_at: Some(_), .. });
+                is_told && source.is_over()
             };
             let closed = self.sources.iter().filter(|(_, source)| is_announced(source));
             let oldest = closed.min_by_key(|(_, source)| source.state.closed_at());

@@ -25,7 +25,7 @@ use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
-use ncmesh_engine::{Class, Context, Engine, Filled, Frame, Offer, TxReport, TxResult};
+use ncmesh_engine::{Class, Context, Engine, Event, Filled, Frame, Offer, TxReport, TxResult};
 use ncmesh_wire::{FlowId, ServiceId};
 use std::collections::BTreeMap;
 
@@ -34,6 +34,10 @@ const HOUSEKEEPING: Duration = Duration::from_secs(1);
 /// Silence of a source after which its receivers acknowledge once more. If the transfer has ended
 /// meanwhile, the source then announces the end again.
 const ASK_AFTER: Duration = Duration::from_secs(30);
+/// Time for which an end that is claimed in the name of a source stands before a receiver believes
+/// it. A source that hears of a claim it has not made announces its transfer again at once, or
+/// within 8 s if it has just answered another.
+const END_STANDS: Duration = Duration::from_secs(10);
 
 /// Packets as a scheme wants them.
 #[derive(Clone, Copy, Debug)]
@@ -140,6 +144,10 @@ impl FileMulticast {
     /// Floods the announcements of open transfers that are due.
     fn announce_open(&mut self, cx: &mut Context<'_>) {
         let scheme = self.way.scheme();
+        for source in self.sources.values_mut() {
+            source.answer_lie(cx.epoch, cx.now);
+            source.confirm_end(cx);
+        }
         for source in self.sources.values_mut().filter(|source| source.is_open()) {
             if let Some(announcement) = source.announcement(cx, scheme) {
                 self.announcements.admit(&announcement, None, cx.now, cx.rng);
@@ -175,6 +183,7 @@ impl FileMulticast {
             Way::ByRank(by_rank) => by_rank.tick(cx),
         }
         self.drop_known_announcements(cx);
+        self.review_claimed_ends(cx);
 
         // A receiver that hears nothing of its transfer may have missed the end. Its acknowledgment
         // makes the source tell it.
@@ -192,6 +201,21 @@ impl FileMulticast {
         }
     }
 
+    /// Objects to ends that are claimed of this node, and believes those of sources that stood.
+    fn review_claimed_ends(&mut self, cx: &mut Context<'_>) {
+        let claimed = self.sinks.iter().filter_map(|(flow, sink)| Some((*flow, sink.claimed_end?)));
+        for (flow, claim) in claimed.collect::<Vec<_>>() {
+            if cx.now.since(claim.at) < END_STANDS {
+                if claim.is_of_receiver {
+                    self.acknowledge(cx, flow);
+                }
+            } else if let Some(sink) = self.sinks.get_mut(&flow) {
+                sink.end(SinkPhase::Withdrawn, cx.now);
+                cx.events.push_back(Event::Withdrawn(flow));
+            }
+        }
+    }
+
     /// Stops repeating announcements that all neighbours have.
     fn drop_known_announcements(&mut self, cx: &Context<'_>) {
         self.announcements.drop_acknowledged(|| cx.topology.links_from(cx.me).map(|(to, _)| to));
@@ -201,7 +225,10 @@ impl FileMulticast {
     fn is_idle(&self) -> bool {
         self.way.is_empty()
             && !self.sources.values().any(FileSource::is_open)
-            && self.sinks.values().all(|sink| sink.phase != SinkPhase::Receiving)
+            && !self
+                .sinks
+                .values()
+                .any(|sink| sink.phase == SinkPhase::Receiving || sink.claimed_end.is_some())
             && self.announcements.poll_timeout(Instant::default()).is_none()
     }
 }

@@ -5,7 +5,7 @@ use crate::multicast::admission::Admission;
 use crate::multicast::announcements::SILENT;
 use crate::multicast::frame::{Ack, Announcement, Data, Report, TransferPhase, Version};
 use crate::multicast::relay::{HeardData, RelayOutcome};
-use crate::multicast::sink::{FileSink, SinkOutcome, SinkPhase, reserve_memory};
+use crate::multicast::sink::{ClaimedEnd, FileSink, SinkOutcome, SinkPhase, reserve_memory};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{ReceiverState, Refusal, is_safe_name};
 use ncmesh_engine::time::Duration;
@@ -22,17 +22,31 @@ impl FileMulticast {
             return cx.counters.drop(DropReason::Malformed);
         };
         let flow = announcement.manifest.flow;
+        if let Err(why) = self.check_announcement(cx, &announcement) {
+            return cx.counters.drop(why);
+        }
         let is_first = self.announcements.manifest(flow).is_none();
+        let is_other_file = self.announcements.contradict(&announcement.manifest);
         match self.announcements.admit(&announcement, Some(frame.sender), cx.now, cx.rng) {
             Admission::Full => return cx.counters.drop(DropReason::Full),
+            Admission::Disputed => return cx.counters.drop(DropReason::Disputed),
             Admission::Known => return self.drop_known_announcements(cx),
             Admission::New => {}
         }
-
-        self.note_phase(flow, announcement.phase);
         if flow.source == cx.me {
             return;
         }
+        let sink = self.sinks.get(&flow);
+        let is_received = sink.is_some_and(|sink| sink.manifest != announcement.manifest);
+        if is_received {
+            self.forget(flow);
+            cx.events.push_back(Event::Suspended(flow));
+        }
+        if is_other_file || is_received {
+            self.forget_relayed(flow);
+        }
+
+        self.note_phase(flow, announcement.phase);
         if is_first && announcement.phase == TransferPhase::Open {
             self.expect_children(cx, &announcement);
         }
@@ -41,17 +55,35 @@ impl FileMulticast {
         let known = announcement.receivers.iter().find(|(node, _)| *node == cx.me);
         let known = known.map(|(_, state)| *state);
         match (self.sinks.get_mut(&flow), announcement.phase) {
-            // It is over, without this node.
-            (Some(sink), TransferPhase::Withdrawn | TransferPhase::Ended)
+            // It is said to be over, without this node.
+            (Some(sink), phase @ (TransferPhase::Withdrawn | TransferPhase::Ended))
                 if sink.is_incomplete() =>
             {
-                sink.end(SinkPhase::Withdrawn, cx.now);
-                cx.events.push_back(Event::Withdrawn(flow));
+                let at = sink.claimed_end.map_or(cx.now, |claim| claim.at);
+                let is_of_receiver = phase == TransferPhase::Ended && known.is_some();
+                sink.claimed_end = Some(ClaimedEnd { at, is_of_receiver });
+                if is_of_receiver {
+                    self.acknowledge(cx, flow);
+                }
+            }
+            // It goes on after an end that was believed.
+            (Some(sink), TransferPhase::Open) if sink.phase == SinkPhase::Withdrawn => {
+                self.sinks.remove(&flow);
+                if known.is_some() || announcement.open_to_all {
+                    self.begin_reception(cx, &announcement, known);
+                }
             }
             // It goes on. The source may be wrong about this node: it restarted, or missed an
             // acknowledgment, or wants to know whether this node is alive.
             (Some(sink), TransferPhase::Open) => {
                 sink.heard_at = cx.now;
+                let was_over = sink.claimed_end.take().is_some();
+                if let Way::ByRank(by_rank) = &mut self.way
+                    && was_over
+                    && sink.phase == SinkPhase::Receiving
+                {
+                    by_rank.receive(cx, &sink.manifest, &sink.have);
+                }
                 let known = known.unwrap_or(ReceiverState::Invited);
                 let is_wrong = sink.phase != SinkPhase::Offered && known != sink.receiver_state();
                 let answered_lately =
@@ -66,6 +98,44 @@ impl FileMulticast {
             }
             _ => {}
         }
+    }
+
+    /// Checks that an announcement may come from its source.
+    fn check_announcement(
+        &mut self,
+        cx: &mut Context<'_>,
+        announcement: &Announcement,
+    ) -> Result<(), DropReason> {
+        let (manifest, version) = (&announcement.manifest, announcement.version);
+        let flow = manifest.flow;
+
+        // This node knows what it has announced.
+        if flow.source == cx.me {
+            let source = self.sources.get_mut(&flow).ok_or(DropReason::UnknownFlow)?;
+            if source.has_announced(version, cx.epoch) {
+                return Ok(());
+            }
+            if version.epoch == cx.epoch {
+                source.note_lie(cx.epoch);
+                cx.events.push_back(Event::Impersonated);
+            }
+            return Err(DropReason::DuplicateId);
+        }
+
+        // No node announces a transfer in an epoch that it has not come to. Where paths are given,
+        // no epoch is known.
+        let epoch = cx.topology.state(flow.source).map(|state| state.version.0);
+        if let Some(epoch) = epoch.filter(|epoch| *epoch > 0) {
+            self.announcements.forget_after(flow, epoch);
+            if version.epoch > epoch {
+                return Err(DropReason::Unproven);
+            }
+        }
+
+        // A batch that was proved belongs to the file that was announced before.
+        let sink = self.sinks.get(&flow);
+        let is_other = sink.is_some_and(|sink| sink.manifest != *manifest && !sink.is_unproven());
+        if is_other { Err(DropReason::Disputed) } else { Ok(()) }
     }
 
     /// Offers a new file to the driver. `known` is the state of this node as the source knows it.
@@ -198,8 +268,12 @@ impl FileMulticast {
             None => cx.counters.drop(DropReason::UnknownFlow),
             Some(source) => {
                 self.acks.note_received(&ack);
+                let was_open = source.is_open();
                 if !source.handle_ack(&ack, cx, self.way.scheme()) {
                     cx.counters.drop(DropReason::Stale);
+                }
+                if !was_open && source.is_open() {
+                    self.reopen(cx, ack.flow);
                 }
             }
         }

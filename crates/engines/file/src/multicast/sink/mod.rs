@@ -40,6 +40,8 @@ pub(super) struct FileSink {
     pub have: BatchSet,
     pub started: Instant,
     pub finished: Option<Instant>,
+    /// End that was announced while batches are missing, until it is believed or denied.
+    pub claimed_end: Option<ClaimedEnd>,
     /// When its source or a data packet of it was last heard.
     pub heard_at: Instant,
     /// When this node last acknowledged it.
@@ -53,6 +55,15 @@ pub(super) struct FileSink {
     decoders: BTreeMap<u32, Decoder>,
     /// Empty decoders for further batches.
     spare: Vec<Decoder>,
+}
+
+/// End of a transfer that somebody announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ClaimedEnd {
+    /// When it was announced first.
+    pub at: Instant,
+    /// Whether it says that this node is done, which this node knows better.
+    pub is_of_receiver: bool,
 }
 
 /// Phase of a reception.
@@ -95,6 +106,7 @@ impl FileSink {
             have: BatchSet::none(manifest.geometry.batches()),
             started: now,
             finished: None,
+            claimed_end: None,
             heard_at: now,
             acknowledged_at: None,
             innovative: 0,
@@ -310,10 +322,17 @@ impl FileSink {
         matches!(self.phase, SinkPhase::Offered | SinkPhase::Receiving)
     }
 
+    /// Returns whether another file may take its id: nothing proves that its announcement was true.
+    pub(super) fn is_unproven(&self) -> bool {
+        let is_early = self.is_incomplete() || self.phase == SinkPhase::Withdrawn;
+        is_early && self.have.is_empty()
+    }
+
     /// Ends the reception in `phase` and frees the memory of batches under way.
     pub(super) fn end(&mut self, phase: SinkPhase, now: Instant) {
         self.phase = phase;
         self.finished = Some(now);
+        self.claimed_end = None;
         self.decoders = BTreeMap::new();
         self.spare = Vec::new();
     }

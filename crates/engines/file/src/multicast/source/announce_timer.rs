@@ -34,6 +34,17 @@ impl AnnounceTimer {
         self.next_at = self.next_at.min(now + PAUSES.first);
     }
 
+    /// Makes an announcement due at `now`.
+    pub(super) fn hasten(&mut self, now: Instant) {
+        self.repetitions = 0;
+        self.next_at = self.next_at.min(now);
+    }
+
+    /// Returns the number of the latest announcement; 0 if there was none.
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
     /// Notes an announcement. Returns its number, from 1.
     pub(super) fn note_announced(&mut self, now: Instant) -> u32 {
         self.next_at = now + PAUSES.pause(self.repetitions);

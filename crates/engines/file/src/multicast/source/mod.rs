@@ -46,6 +46,8 @@ const GRACE: Duration = Duration::from_millis(1500);
 /// Most batches after the first missing one that are sent from. Fewer if the bits of an
 /// acknowledgment do not reach so far.
 const WINDOW: usize = 8192;
+/// Time after a claimed end in which acknowledgments may be copies from before it.
+const LATE_COPIES: Duration = Duration::from_millis(500);
 
 /// A file this node sends.
 #[derive(Debug)]
@@ -63,6 +65,9 @@ pub(super) struct FileSource {
     /// Whether nodes that are not listed may join.
     open_to_all: bool,
     announce_timer: AnnounceTimer,
+    /// Epoch in which somebody else announced this transfer in the name of this node. It is
+    /// answered in a later one.
+    belied_in: Option<u64>,
 
     /// Version of the topology that `paths` belong to.
     topology_version: Option<u64>,
@@ -120,6 +125,7 @@ impl FileSource {
             forwarders: BTreeSet::new(),
             open_to_all: outgoing.open,
             announce_timer: AnnounceTimer::new(now),
+            belied_in: None,
             topology_version: None,
             paths: None,
             turn: None,
@@ -141,6 +147,11 @@ impl FileSource {
     /// Returns whether the transfer goes on.
     pub(super) fn is_open(&self) -> bool {
         self.state == SourceState::Open
+    }
+
+    /// Returns whether the transfer has ended for good.
+    pub(super) fn is_over(&self) -> bool {
+        !self.is_open() && self.state.confirmed_at().is_none()
     }
 
     /// Finds out who can be reached, if the mesh has changed.
@@ -176,8 +187,11 @@ impl FileSource {
         cx: &mut Context<'_>,
         scheme: Option<&dyn Scheme>,
     ) -> bool {
-        // A receiver that goes on after the end has missed it: announce it again, but not for every
-        // one of its acknowledgments.
+        // A receiver that goes on objects to the end, as long as that is not confirmed.
+        self.reopen_for(ack, cx);
+
+        // One that goes on after the end has missed it: announce it again, but not for every one of
+        // its acknowledgments.
         if let SourceState::Closed { announced_at, .. } = &mut self.state {
             let was_told_lately = announced_at.is_some_and(|at| cx.now.since(at) < PAUSES.longest);
             if !ack.state.is_final() && !was_told_lately {
@@ -198,8 +212,11 @@ impl FileSource {
             self.receivers.insert(ack.receiver, receiver);
         }
         let Some(receiver) = self.receivers.get_mut(&ack.receiver) else { return false };
-        if !receiver.accepts(ack.version, cx.now) {
+        if !receiver.accepts(ack, cx.now) {
             return false;
+        }
+        if !ack.state.is_final() {
+            receiver.active_version = ack.version;
         }
 
         // The acknowledgment carries the whole state, so it takes the place of all before.
@@ -207,15 +224,62 @@ impl FileSource {
         receiver.heard_at = cx.now;
         receiver.have = BatchSet::from_wire(batches, ack.first_missing, &ack.bits);
         if ack.state != receiver.state {
+            let was_final = receiver.state.is_final();
             receiver.state = ack.state;
+            receiver.finished = ack.state.is_final().then_some(cx.now);
             if ack.state.is_final() {
-                receiver.finished = Some(cx.now);
                 cx.events.push_back(Event::ReceiverDone(self.manifest.flow, ack.receiver));
+            } else if was_final {
+                cx.events.push_back(Event::ReceiverObjected(self.manifest.flow, ack.receiver));
             }
         }
         self.review_turn(false, cx, scheme);
         self.close_if_done(cx);
         true
+    }
+
+    /// Opens the transfer again if an acknowledgment objects to its end, which is not confirmed.
+    fn reopen_for(&mut self, ack: &Ack, cx: &Context<'_>) {
+        let SourceState::Closed { reason: CloseReason::SaidDone, at, .. } = self.state else {
+            return;
+        };
+        let Some(receiver) = self.receivers.get_mut(&ack.receiver) else { return };
+        let is_late = cx.now.since(at) < LATE_COPIES;
+        if ack.state.is_final() || (is_late && !receiver.is_objection(ack)) {
+            return;
+        }
+        // Whatever version was claimed, the objection counts.
+        receiver.version = Version::default();
+        self.state = SourceState::Open;
+        self.announce_timer.reset(cx.now);
+    }
+
+    /// Returns the receivers that are not done.
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = NodeId> {
+        let open = self.receivers.iter().filter(|(_, receiver)| !receiver.state.is_final());
+        open.map(|(node, _)| *node)
+    }
+
+    /// Notes that somebody else announces this transfer in the name of this node.
+    pub(super) fn note_lie(&mut self, epoch: u64) {
+        self.belied_in = Some(epoch);
+    }
+
+    /// Announces the transfer again if this node has another epoch than when it was belied.
+    pub(super) fn answer_lie(&mut self, epoch: u64, now: Instant) {
+        if self.belied_in.is_none_or(|belied| belied == epoch) {
+            return;
+        }
+        self.belied_in = None;
+        match &mut self.state {
+            SourceState::Open => self.announce_timer.hasten(now),
+            SourceState::Closed { announced_at, .. } => *announced_at = None,
+        }
+    }
+
+    /// Returns whether this node has made an announcement of this version, as far as it knows.
+    pub(super) fn has_announced(&self, version: Version, epoch: u64) -> bool {
+        version <= Version { epoch, number: self.announce_timer.count() }
     }
 
     /// Handles a data packet of this transfer that was overheard.
@@ -275,7 +339,7 @@ impl FileSource {
     /// Returns the first time later than `after` at which it may send or announce.
     pub(super) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         if !self.is_open() {
-            return None;
+            return self.state.confirmed_at().filter(|at| *at > after);
         }
         let times = [
             self.rate_limiter.hold_until(),
@@ -336,8 +400,18 @@ impl FileSource {
     /// Closes the transfer if no receiver wants anything more.
     pub(super) fn close_if_done(&mut self, cx: &mut Context<'_>) {
         if self.is_open() && self.receivers.values().all(|r| r.state.is_final()) {
-            self.close(CloseReason::Ended, cx.now);
+            self.close(CloseReason::SaidDone, cx.now);
             cx.events.push_back(Event::SendEnded(self.manifest.flow));
+        }
+    }
+
+    /// Confirms the end if all receivers had time to object.
+    pub(super) fn confirm_end(&mut self, cx: &mut Context<'_>) {
+        if self.state.confirmed_at().is_some_and(|at| cx.now >= at)
+            && let SourceState::Closed { reason, .. } = &mut self.state
+        {
+            *reason = CloseReason::Ended;
+            cx.events.push_back(Event::SendConfirmed(self.manifest.flow));
         }
     }
 

@@ -1,6 +1,6 @@
 //! One receiver, as far as the source knows it.
 
-use crate::multicast::frame::Version;
+use crate::multicast::frame::{Ack, Version};
 use ncmesh_engine::file::{BatchSet, ReceiverState};
 use ncmesh_engine::time::{Duration, Instant};
 
@@ -19,6 +19,8 @@ pub(in crate::multicast) struct Receiver {
     pub finished: Option<Instant>,
     /// Version of its latest acknowledgment.
     pub version: Version,
+    /// Version of the latest one that said that it goes on.
+    pub active_version: Version,
     pub heard_at: Instant,
     /// Whether a path leads to it.
     pub is_reachable: bool,
@@ -32,6 +34,7 @@ impl Receiver {
             have: BatchSet::none(batches),
             finished: None,
             version: Version::default(),
+            active_version: Version::default(),
             heard_at: now,
             is_reachable,
         }
@@ -44,11 +47,22 @@ impl Receiver {
         Self { state, have, finished: Some(now), ..Self::invited(batches, false, now) }
     }
 
-    /// Returns whether an acknowledgment of this version counts. Those before the latest one are
-    /// late copies and do not, unless nothing else comes: then the latest one was a lie.
-    pub(super) fn accepts(&self, version: Version, now: Instant) -> bool {
+    /// Returns whether an acknowledgment counts. Those before the latest one are late copies and do
+    /// not, unless nothing else comes: then the latest one was a lie.
+    pub(super) fn accepts(&self, ack: &Ack, now: Instant) -> bool {
         let is_silent = now.since(self.heard_at) >= ASK_AFTER;
-        version > self.version || (is_silent && version != self.version)
+        ack.version > self.version
+            || (is_silent && ack.version != self.version)
+            || self.is_objection(ack)
+    }
+
+    /// Returns whether an acknowledgment contradicts the end that was claimed of this receiver: it
+    /// goes on, and says so for the first time.
+    pub(super) fn is_objection(&self, ack: &Ack) -> bool {
+        self.state.is_final()
+            && !ack.state.is_final()
+            && ack.version != self.version
+            && ack.version > self.active_version
     }
 
     /// Returns whether data is sent for it.

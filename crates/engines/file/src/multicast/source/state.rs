@@ -2,7 +2,11 @@
 
 use crate::multicast::frame::TransferPhase;
 use ncmesh_engine::file::SendFailure;
-use ncmesh_engine::time::Instant;
+use ncmesh_engine::time::{Duration, Instant};
+
+/// Time in which receivers may object to an end. The announcement of the end takes some tenths of a
+/// second to a far one, and it objects once a second.
+const OBJECTIONS: Duration = Duration::from_secs(3);
 
 /// State of a transfer at its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +26,9 @@ pub(in crate::multicast) enum SourceState {
 /// Why a transfer was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::multicast) enum CloseReason {
+    /// Every receiver is said to have the file or to refuse it. Each may object for
+    /// [`OBJECTIONS`], and then the transfer is open again.
+    SaidDone,
     /// Every receiver has the file or refused it.
     Ended,
     /// This node's operator cancelled it.
@@ -35,8 +42,19 @@ impl SourceState {
     pub(super) fn phase(self) -> TransferPhase {
         match self {
             Self::Open => TransferPhase::Open,
-            Self::Closed { reason: CloseReason::Ended, .. } => TransferPhase::Ended,
+            Self::Closed { reason: CloseReason::SaidDone | CloseReason::Ended, .. } => {
+                TransferPhase::Ended
+            }
             Self::Closed { .. } => TransferPhase::Withdrawn,
+        }
+    }
+
+    /// Returns when its end is confirmed if no receiver objects; `None` if it is not closed, or
+    /// confirmed already.
+    pub(super) fn confirmed_at(self) -> Option<Instant> {
+        match self {
+            Self::Closed { reason: CloseReason::SaidDone, at, .. } => Some(at + OBJECTIONS),
+            _ => None,
         }
     }
 
