@@ -12,4 +12,5 @@ mod outcome;
 mod scenario_file;
 mod scenarios;
 mod schema;
+mod side_by_side;
 mod streams;
