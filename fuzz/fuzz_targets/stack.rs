@@ -28,6 +28,7 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
         cipher: Cipher::Null,
         link: Default::default(),
         route: Default::default(),
+        share: Default::default(),
         engines: toml::Table::new(),
         file: FileLimits { kept: 4, memory: 1 << 20 },
     };

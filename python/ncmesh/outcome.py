@@ -12,12 +12,17 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Result of a run. A file transfer has receivers, a tunnel flows, live streams have streams."""
+    """
+    Result of a run. A file transfer has receivers, a tunnel flows, live streams have streams. A run
+    of several services has all of these.
+    """
 
     scenario: str
     """Name of the scenario."""
     scheme: str
-    """Name of the engine."""
+    """
+    Name of the scheme. Of several services, that of each, such as `file=cascade,tunnel=braid`.
+    """
     version: str
     """Version of ncmesh."""
     seconds: float
@@ -29,22 +34,6 @@ class Outcome:
     """Data packets that all nodes sent."""
     nodes: dict[str, Usage]
     """Use of the channel by each node since it started, by name."""
-    seed: int | None = None
-    """Seed of all random draws. Simulator only."""
-    sealed: bool | None = None
-    """Whether frames were encrypted. If not, a null cipher added as many bytes. Simulator only."""
-    trace_hash: str | None = None
-    """Hash over every frame sent, heard and reported, hexadecimal. Simulator only."""
-    events: int | None = None
-    """Number of events that the hash covers. Simulator only."""
-    lag_mean_ms: float | None = None
-    """Mean lag of the emulated channel behind the wall clock, ms. Lab only."""
-    lag_max_ms: float | None = None
-    """Largest lag of the emulated channel, ms. Lab only."""
-    frames: int | None = None
-    """Frames on the air, of every kind. Lab only."""
-    dir: str | None = None
-    """Directory of the daemons, if it was kept. Lab only."""
     bytes: int | None = None
     """Size of the file, bytes."""
     receivers: tuple[Receiver, ...] = ()
@@ -70,6 +59,22 @@ class Outcome:
     """
     Processor time of each daemon while the streams ran, as a share of one core, by node. Lab only.
     """
+    seed: int | None = None
+    """Seed of all random draws. Simulator only."""
+    sealed: bool | None = None
+    """Whether frames were encrypted. If not, a null cipher added as many bytes. Simulator only."""
+    trace_hash: str | None = None
+    """Hash over every frame sent, heard and reported, hexadecimal. Simulator only."""
+    events: int | None = None
+    """Number of events that the hash covers. Simulator only."""
+    lag_mean_ms: float | None = None
+    """Mean lag of the emulated channel behind the wall clock, ms. Lab only."""
+    lag_max_ms: float | None = None
+    """Largest lag of the emulated channel, ms. Lab only."""
+    frames: int | None = None
+    """Frames on the air, of every kind. Lab only."""
+    dir: str | None = None
+    """Directory of the daemons, if it was kept. Lab only."""
 
 
 @dataclass(frozen=True, kw_only=True)

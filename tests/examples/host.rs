@@ -31,6 +31,7 @@ fn stack(id: u16) -> Result<Stack, Box<dyn Error>> {
         cipher: Cipher::Null,
         link: Default::default(),
         route: Default::default(),
+        share: Default::default(),
         engines: toml::Table::new(),
         file: FileLimits::default(),
     };

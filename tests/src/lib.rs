@@ -10,6 +10,7 @@ use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
 use ncmesh_sim::{Disturbance, Knowledge, Observation, Simulation, SimulationConfig};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
+use ncmesh_stack::share::ShareConfig;
 
 /// Returns a loss matrix of symmetric links.
 ///
@@ -37,6 +38,7 @@ pub fn mesh(loss: LossMatrix, seed: u64) -> SimulationConfig {
         mtu: 1500,
         link: LinkConfig { hello_s: 0.5, quick_hello_s: 0.1, ..LinkConfig::default() },
         route: RouteConfig { max_age_s: 15.0, ..RouteConfig::default() },
+        share: ShareConfig::default(),
         engines: toml::Table::new(),
         sealed: true,
         knowledge: Knowledge::Own,

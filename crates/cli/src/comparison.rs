@@ -8,6 +8,7 @@ use crate::show::{self, Form, Table};
 use ncmesh_engine::registry::{Entry, ServiceKind};
 use ncmesh_engines::REGISTRY;
 use ncmesh_lab::Comparison;
+use ncmesh_sim::Schemes;
 use ncmesh_sim::outcome::{Outcome, TransferOutcome};
 use ncmesh_sim::scenario::Flow;
 use serde::Serialize;
@@ -15,9 +16,17 @@ use serde::Serialize;
 /// Stands for all other schemes of the service.
 const ALL: &str = "all";
 
-/// Returns the schemes to compare `scheme` with, in the order in which they are named.
-pub(crate) fn others(scheme: &Entry, names: &[String]) -> Result<Vec<&'static Entry>, Failure> {
+/// Returns the schemes to compare a run with, in the order in which they are named.
+pub(crate) fn others(schemes: &Schemes, names: &[String]) -> Result<Vec<&'static Entry>, Failure> {
     let wrong = |message: String| Failure::new(Kind::Usage, message);
+    let scheme = match schemes.only() {
+        Some(scheme) => scheme,
+        None if names.is_empty() => return Ok(Vec::new()),
+        None => {
+            let message = format!("--compare is for one service; name one scheme, not {schemes}");
+            return Err(wrong(message));
+        }
+    };
     let service = scheme.service();
     if service == ServiceKind::Stream && !names.is_empty() {
         let message = format!("--compare is for files and flows; {} carries neither", scheme.name);
@@ -187,14 +196,18 @@ mod tests {
 
     #[test]
     fn all_others_are_those_of_the_service() {
-        let cascade = REGISTRY.entry("cascade").unwrap();
+        let read = |text: &str| Schemes::read(text, ServiceKind::File).unwrap();
+        let cascade = read("cascade");
         let named = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            others(cascade, &names).map(|all| all.iter().map(|e| e.name).collect::<Vec<_>>())
+            others(&cascade, &names).map(|all| all.iter().map(|e| e.name).collect::<Vec<_>>())
         };
         assert_eq!(named(&["all"]).unwrap(), ["pacifier", "more", "etx_unicast", "tree_flood"]);
         assert_eq!(named(&["more", "pacifier"]).unwrap(), ["more", "pacifier"]);
         assert!(named(&["cascade"]).is_err());
         assert!(named(&["xor"]).is_err());
+        let several = read("file=cascade,tunnel=braid");
+        assert!(others(&several, &["all".to_owned()]).is_err());
+        assert!(others(&several, &[]).unwrap().is_empty());
     }
 }

@@ -30,6 +30,7 @@ Examples:
   ncmesh simulate scenarios/line.toml --send photo.jpg --from a --to d --json
   ncmesh simulate scenarios/cross.toml --scheme core_nc        # the scenario's flows
   ncmesh simulate scenarios/stream.toml                        # the scenario's streams
+  ncmesh simulate side-by-side --scheme file=cascade,tunnel=xor # a file beside flows
   ncmesh simulate building --compare all                       # all file schemes
   ncmesh simulate cross --web                                  # a built-in one, in the browser
   ncmesh simulate scenarios/diamond.toml --unsealed --pcap diamond.pcapng
@@ -67,9 +68,10 @@ pub(crate) struct RunArgs {
     /// Change a setting of the scenario, for instance medium.bit_rate=2M. May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// The scheme: cascade, pacifier, more, etx_unicast or tree_flood for a file; braid,
-    /// forward, xor, mc2, core_nc or cope for flows; multirate for streams; or auto, which is
-    /// cascade if a file is sent, else braid for flows, else multirate
+    /// The scheme: cascade, pacifier, more, etx_unicast or tree_flood for the file; braid, forward,
+    /// xor, mc2, core_nc or cope for the flows; multirate for the streams. It carries that part of
+    /// the traffic alone. For several parts at once: file=SCHEME,tunnel=SCHEME,stream=SCHEME. With
+    /// auto all traffic is carried, by the scenario's schemes or else cascade, braid and multirate
     #[arg(long, default_value = AUTO)]
     pub(crate) scheme: String,
     /// Print a line of JSON for each step of the run and one for its result. Its `event` says which

@@ -6,37 +6,37 @@ use crate::failure::{Failure, Kind};
 use crate::lab_args::RunArgs;
 use crate::show::{self, Form, Table};
 use ncmesh_engine::file::is_safe_name;
-use ncmesh_engine::registry::Entry;
-use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::registry::{AUTO, ServiceKind};
 use ncmesh_engine::wording::did_you_mean;
-use ncmesh_engines::REGISTRY;
 use ncmesh_node::config::line_of_problem;
 use ncmesh_sim::outcome::{
-    FlowsOutcome, Outcome, ServiceOutcome, StreamLayerOutcome, StreamsOutcome, TransferOutcome,
+    FlowsOutcome, Outcome, ServiceOutcomes, StreamLayerOutcome, StreamsOutcome, TransferOutcome,
 };
 use ncmesh_sim::scenario::{Content, Place, Scenario, ScenarioError, Traffic};
-use ncmesh_sim::{RunError, Simulation, SimulationConfig, SimulationError};
+use ncmesh_sim::{RunError, Schemes, Simulation, SimulationConfig, SimulationError};
 use ncmesh_stack::ConfigError;
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
 
-/// Returns the scenario with the command line's changes and traffic for the scheme, and the scheme.
+/// Returns the scenario with the command line's changes and traffic, and the schemes of its run.
 ///
 /// Finds as many mistakes as possible here, before anything starts.
-pub(crate) fn scenario(args: &RunArgs) -> Result<(Scenario, &'static Entry), Failure> {
+pub(crate) fn scenario(args: &RunArgs) -> Result<(Scenario, Schemes), Failure> {
     let mut scenario = Scenario::load(&args.scenario)?;
     for assignment in &args.set {
         scenario.set(assignment)?;
     }
     check_protocols(args, &scenario)?;
 
-    // The scheme decides whether a file, flows or streams are carried. With `auto` it is a file if
-    // the command line names one.
-    let named = REGISTRY.entry(&args.scheme);
-    let is_file =
-        named.map_or_else(|| sends_file(args), |scheme| scheme.service() == ServiceKind::File);
+    // The schemes decide what of the traffic is carried. With `auto` there is a file, too, if the
+    // command line names one.
+    let named = (args.scheme != AUTO).then(|| Schemes::read(&args.scheme, ServiceKind::File));
+    let named = named.and_then(Result::ok);
+    let is_file = named
+        .as_ref()
+        .map_or_else(|| sends_file(args), |schemes| schemes.of(ServiceKind::File).is_some());
     if is_file {
         let traffic = traffic(args, &scenario)?;
         if let Content::File(file) = &traffic.content {
@@ -48,8 +48,11 @@ pub(crate) fn scenario(args: &RunArgs) -> Result<(Scenario, &'static Entry), Fai
     }
 
     // Only now is the traffic complete: a file may come from the command line alone.
-    let scheme = ncmesh_sim::check_traffic(&scenario, &args.scheme)?;
-    Ok((scenario, scheme))
+    let schemes = ncmesh_sim::check_traffic(&scenario, &args.scheme)?;
+    if schemes.of(ServiceKind::File).is_none() {
+        check_no_file(args)?;
+    }
+    Ok((scenario, schemes))
 }
 
 /// Returns whether the command line names a file, its source or its receivers.
@@ -57,7 +60,7 @@ fn sends_file(args: &RunArgs) -> bool {
     args.send.is_some() || args.from.is_some() || !args.to.is_empty()
 }
 
-/// Refuses options for files with a scheme that carries none.
+/// Refuses options for files with schemes that carry none.
 fn check_no_file(args: &RunArgs) -> Result<(), Failure> {
     if !sends_file(args) {
         return Ok(());
@@ -198,23 +201,28 @@ pub(crate) fn show_json(form: Form, result: &impl Serialize) -> Result<(), Failu
 
 /// Prints the result as tables and lines.
 pub(crate) fn show_outcome(outcome: &Outcome) -> Result<(), Failure> {
-    match &outcome.service {
-        ServiceOutcome::Transfer(transfer) => show_transfer(outcome, transfer),
-        ServiceOutcome::Flows(flows) => {
-            show_flows(flows)?;
-            show_run(outcome)
-        }
-        ServiceOutcome::Streams(streams) => {
-            show_streams(streams)?;
-            show_run(outcome)
-        }
-    }
+    show_services(outcome, show_flows)
 }
 
-/// Prints a line about the run.
-pub(crate) fn show_run(outcome: &Outcome) -> Result<(), Failure> {
+/// Prints the result of each service, flows by `show_flows`, and a line about the run.
+pub(crate) fn show_services(
+    outcome: &Outcome,
+    show_flows: impl FnOnce(&FlowsOutcome) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let ServiceOutcomes { transfer, flows, streams } = &outcome.services;
+    transfer.as_ref().map_or(Ok(()), |transfer| show_transfer(outcome, transfer))?;
+    flows.as_ref().map_or(Ok(()), show_flows)?;
+    streams.as_ref().map_or(Ok(()), show_streams)?;
+    if is_transfer_alone(outcome) {
+        return Ok(());
+    }
     let Outcome { scheme, seconds, transmissions, .. } = outcome;
     show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {transmissions}"))
+}
+
+/// Returns whether the run carried a file and nothing beside it.
+fn is_transfer_alone(outcome: &Outcome) -> bool {
+    outcome.flows().is_none() && outcome.streams().is_none()
 }
 
 /// Prints the receivers of streams as a table, and their problems.
@@ -277,14 +285,16 @@ fn show_transfer(outcome: &Outcome, transfer: &TransferOutcome) -> Result<(), Fa
         [] => String::new(),
         listed => format!("; forwarders: {} {}", listed.len(), listed.join(" ")),
     };
+    // Beside other services, scheme, time and transmissions belong to all of them.
+    let Outcome { scheme, seconds, transmissions, .. } = outcome;
+    let run = match is_transfer_alone(outcome) {
+        true => format!(" by {scheme} in {seconds:.1} s; data transmissions: {transmissions}"),
+        false => String::new(),
+    };
     show::line(&format!(
-        "{} bytes by {} in {:.1} s; data transmissions: {}; \
-         the source sent {:.2} times the file's bytes (source redundancy){forwarders}",
-        transfer.bytes,
-        outcome.scheme,
-        outcome.seconds,
-        outcome.transmissions,
-        transfer.source_redundancy,
+        "{} bytes{run}; the source sent {:.2} times the file's bytes (source redundancy)\
+         {forwarders}",
+        transfer.bytes, transfer.source_redundancy,
     ))
 }
 

@@ -5,7 +5,9 @@ use crate::lab_args::TraceArgs;
 use crate::plan;
 use ncmesh_console::recording;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Capture, CapturePoints, Console, EventLines, Observer, SimulationConfig};
+use ncmesh_sim::{
+    Capture, CapturePoints, Console, EventLines, Observer, Schemes, SimulationConfig,
+};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +17,7 @@ pub(crate) fn observers(
     args: &TraceArgs,
     scenario: &Scenario,
     config: &SimulationConfig,
-    scheme: &'static str,
+    schemes: &Schemes,
 ) -> Result<Vec<Box<dyn Observer>>, Failure> {
     // Names and paths are checked before a file is created, since that overwrites an old one.
     let points = capture_points(args, scenario)?;
@@ -34,7 +36,7 @@ pub(crate) fn observers(
     }
     if let Some(record) = &args.record {
         let file = recording::Writer::new(create(record)?);
-        observers.push(Box::new(Console::new(scenario, config, scheme, file)));
+        observers.push(Box::new(Console::new(scenario, config, schemes, file)));
     }
     Ok(observers)
 }

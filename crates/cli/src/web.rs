@@ -5,7 +5,7 @@ use crate::lab_args::{ListenArgs, SimulateArgs};
 use crate::{show, traces};
 use ncmesh_console::recording::Writer;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Console, Observer, SimulationConfig};
+use ncmesh_sim::{Console, Observer, Schemes, SimulationConfig};
 use ncmesh_web::{BindError, Hub, Recording, Server, Site, page};
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -65,24 +65,24 @@ impl Shown {
         &self,
         scenario: &Scenario,
         config: &SimulationConfig,
-        scheme: &'static str,
+        schemes: &Schemes,
     ) -> Option<Box<dyn Observer>> {
         if self.served.is_none() && self.html.is_none() {
             return None;
         }
         let live = self.served.as_ref().map(|_| self.hub.clone());
         let sink = (live, Writer::new(self.recorded.clone()));
-        Some(Box::new(Console::new(scenario, config, scheme, sink)))
+        Some(Box::new(Console::new(scenario, config, schemes, sink)))
     }
 
     /// Writes the page and, if the run is served, goes on serving until the user interrupts it.
-    pub(crate) fn finish(self, scenario: &str, scheme: &str) -> Result<(), Failure> {
+    pub(crate) fn finish(self, scenario: &str, schemes: &Schemes) -> Result<(), Failure> {
         let bytes = self.recorded.take();
         if let Some(path) = &self.html {
             write_page(path, &[&bytes])?;
         }
         if let Some((site, background)) = self.served {
-            site.offer(Recording { name: format!("{scenario}, {scheme}"), bytes: bytes.into() });
+            site.offer(Recording { name: format!("{scenario}, {schemes}"), bytes: bytes.into() });
             background.announce();
             background.wait()?;
         }

@@ -27,6 +27,12 @@ pub trait Engine {
     /// draws no random number.
     fn offer(&self, now: Instant) -> Option<Offer>;
 
+    /// Returns until when the engine leaves the channel to frames that it awaits from others. Files
+    /// of the same node wait as well.
+    fn silent_until(&self) -> Instant {
+        Instant::default()
+    }
+
     /// Appends to `out` the best frame body there is at this moment, at most `cx.mtu` bytes.
     /// Returns `None` if there is nothing to send after all; the same offer must not be made again
     /// then.

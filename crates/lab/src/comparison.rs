@@ -92,7 +92,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
     use super::*;
-    use ncmesh_sim::outcome::{FlowsOutcome, ServiceOutcome, TcpOutcome};
+    use ncmesh_sim::outcome::{FlowsOutcome, ServiceOutcomes, TcpOutcome};
 
     fn run(scheme: &str, throughput_bps: f64, retransmissions: u64, rtt_s: f64) -> Outcome {
         let tcp = TcpOutcome {
@@ -111,12 +111,13 @@ mod tests {
             let ratio = Some(coded as f64 / sent as f64);
             CodingOutcome { sent, coded, ratio, ..CodingOutcome::default() }
         };
-        let service = ServiceOutcome::Flows(FlowsOutcome {
+        let flows = Some(FlowsOutcome {
             flows: vec![flow.clone(), flow],
             coding: [("alice".into(), coding(10, 0)), ("relay".into(), coding(10, 4))].into(),
             samples: None,
         });
-        Outcome::new("hub", scheme, 1.0, BTreeMap::new(), service)
+        let services = ServiceOutcomes { flows, ..ServiceOutcomes::default() };
+        Outcome::new("hub", scheme, 1.0, BTreeMap::new(), services)
     }
 
     #[test]

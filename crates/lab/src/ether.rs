@@ -5,14 +5,19 @@ use ncmesh_medium::{MediumConfig, RadioId};
 use ncmesh_node::etherd::datagram::Token;
 use ncmesh_node::etherd::{EtherConfig, EtherControl, EtherError, EtherStatistics, Etherd};
 use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// Thread of the emulator, with what it returns.
+type Ending = JoinHandle<Result<EtherStatistics, EtherError>>;
 
 /// Handle of the emulator's thread.
 pub(crate) struct EtherThread {
     address: SocketAddr,
     control: EtherControl,
-    thread: Option<JoinHandle<Result<EtherStatistics, EtherError>>>,
+    /// `None` when its end was noticed.
+    thread: Mutex<Option<Ending>>,
 }
 
 impl EtherThread {
@@ -37,7 +42,7 @@ impl EtherThread {
         let (address, control) = (etherd.addr(), etherd.control());
         let run = move || runtime.block_on(etherd.run(std::future::pending()));
         let thread = std::thread::Builder::new().name("ether".into()).spawn(run)?;
-        Ok(Self { address, control, thread: Some(thread) })
+        Ok(Self { address, control, thread: Mutex::new(Some(thread)) })
     }
 
     /// Returns the address that daemons attach to.
@@ -46,8 +51,9 @@ impl EtherThread {
     }
 
     /// Checks that the emulator still runs. Returns its error if it has ended.
-    pub(crate) fn check(&mut self) -> Result<(), LabError> {
-        if let Some(ended) = self.thread.take_if(|thread| thread.is_finished()) {
+    pub(crate) fn check(&self) -> Result<(), LabError> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ended) = thread.take_if(|thread| thread.is_finished()) {
             join(ended)?;
         }
         Ok(())
@@ -59,17 +65,16 @@ impl EtherThread {
     }
 
     /// Stops the emulator and returns its counters.
-    pub(crate) async fn stop(mut self) -> Result<EtherStatistics, LabError> {
+    pub(crate) async fn stop(self) -> Result<EtherStatistics, LabError> {
         self.control.stop().await;
         // The emulator finishes the frame it is working on and then ends.
-        self.thread.take().map_or_else(|| Ok(EtherStatistics::default()), join)
+        let thread = self.thread.into_inner().unwrap_or_else(PoisonError::into_inner);
+        thread.map_or_else(|| Ok(EtherStatistics::default()), join)
     }
 }
 
 /// Waits for the emulator's thread and returns its result.
-fn join(
-    thread: JoinHandle<Result<EtherStatistics, EtherError>>,
-) -> Result<EtherStatistics, LabError> {
+fn join(thread: Ending) -> Result<EtherStatistics, LabError> {
     let ended = thread.join();
     Ok(ended.map_err(|_| std::io::Error::other("the ether's thread panicked"))??)
 }

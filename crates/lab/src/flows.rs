@@ -10,7 +10,7 @@ use crate::{Lab, LabError, POLL_INTERVAL, ping};
 use ncmesh_engine::tunnel::coding_ratio;
 use ncmesh_node::api::types::{Coding, Flow as FlowView, Status};
 use ncmesh_sim::outcome::{
-    CodingOutcome, FlowOutcome, FlowsOutcome, Outcome, Samples, ServiceOutcome, TcpOutcome,
+    CodingOutcome, FlowOutcome, FlowsOutcome, Outcome, Samples, ServiceOutcomes, TcpOutcome,
 };
 use ncmesh_sim::scenario::{Flow, Transport};
 use std::collections::BTreeMap;
@@ -60,8 +60,8 @@ impl Lab {
     ///
     /// # Errors
     /// Those of [`wait_for_routes`](Self::wait_for_routes).
-    pub async fn settle_flows(&mut self) -> Result<(), LabError> {
-        for flow in self.scenario.flows.clone() {
+    pub async fn settle_flows(&self) -> Result<(), LabError> {
+        for flow in &self.scenario.flows {
             self.wait_for_routes(flow.from, &[flow.to]).await?;
             self.wait_for_routes(flow.to, &[flow.from]).await?;
         }
@@ -72,7 +72,7 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError::Api`]; [`LabError::Namespaces`] if the kernel does not take a flow's timing.
-    pub async fn begin_flows(&mut self) -> Result<RunningFlows, LabError> {
+    pub async fn begin_flows(&self) -> Result<RunningFlows, LabError> {
         for flow in &self.scenario.flows {
             self.tunnel()?.set_timing(flow)?;
         }
@@ -89,7 +89,7 @@ impl Lab {
 
     /// Ends all flows and starts them again, because one of them never began. Flows are measured
     /// under each other's load, so all must run at the same time.
-    async fn begin_flows_again(&mut self, flows: RunningFlows) -> Result<RunningFlows, LabError> {
+    async fn begin_flows_again(&self, flows: RunningFlows) -> Result<RunningFlows, LabError> {
         let (attempt, sampled) = (flows.attempt + 1, flows.sampled);
 
         // Dropping the futures kills the programs. Wait for that, as their ports must be free.
@@ -108,7 +108,7 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError::Iperf`], [`LabError::Flow`], and those of [`check`](Self::check).
-    pub async fn finish_flows(&mut self, flows: RunningFlows) -> Result<Outcome, LabError> {
+    pub async fn finish_flows(&self, flows: RunningFlows) -> Result<Outcome, LabError> {
         let mut flows = flows;
         let mut measured = vec![Measured::default(); flows.loads.len()];
 
@@ -153,8 +153,9 @@ impl Lab {
         });
         let coding = coding.collect();
         let samples = sampled.map(|(_, samples)| samples);
-        let service = ServiceOutcome::Flows(FlowsOutcome { flows, coding, samples });
-        self.conclude(&scheme, seconds, service).await
+        let flows = Some(FlowsOutcome { flows, coding, samples });
+        let services = ServiceOutcomes { flows, ..Default::default() };
+        self.conclude(&scheme, seconds, services).await
     }
 
     /// Pings the destination of every flow from its source and keeps the medians for the result.

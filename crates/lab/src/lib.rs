@@ -33,9 +33,9 @@ use ether::EtherThread;
 use ncmesh_node::api::client::ApiClient;
 use ncmesh_node::api::types::{Peer, Recipients, SendRequest, Started, Status, Transfer};
 use ncmesh_node::etherd::datagram::Token;
-use ncmesh_sim::outcome::{Outcome, ReceiverOutcome, ServiceOutcome, TransferOutcome};
+use ncmesh_sim::outcome::{Outcome, ReceiverOutcome, ServiceOutcomes, TransferOutcome};
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Simulation, SimulationConfig, settling_time};
+use ncmesh_sim::{Schemes, Simulation, SimulationConfig, settling_time};
 use ncmesh_stack::Usage;
 use process::NodeProcess;
 use std::collections::BTreeMap;
@@ -238,8 +238,8 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError::NodeEnded`], [`LabError::Ether`].
-    pub fn check(&mut self) -> Result<(), LabError> {
-        let ended = self.nodes.iter_mut().find_map(|node| node.check().err());
+    pub fn check(&self) -> Result<(), LabError> {
+        let ended = self.nodes.iter().find_map(|node| node.check().err());
 
         // If the emulator gives up, the daemons end too, and only the emulator knows why. So its
         // error takes precedence.
@@ -251,7 +251,7 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError::Unreachable`], and those of [`check`](Self::check).
-    pub async fn wait_for_routes(&mut self, from: usize, to: &[usize]) -> Result<(), LabError> {
+    pub async fn wait_for_routes(&self, from: usize, to: &[usize]) -> Result<(), LabError> {
         // Both must be true: all have measured for long enough, and routes are known. On weak
         // links routes may come later.
         let settled = self.started + self.settling;
@@ -336,7 +336,7 @@ impl Lab {
     }
 
     /// Waits until a node's daemon answers.
-    async fn wait_until_up(&mut self, node: usize) -> Result<(), LabError> {
+    async fn wait_until_up(&self, node: usize) -> Result<(), LabError> {
         // Until its socket is there, every request fails. A daemon that has ended never answers,
         // so `check` looks for that.
         let deadline = Instant::now() + READY_TIMEOUT;
@@ -386,13 +386,33 @@ impl Lab {
                 throughput_bps: seconds.map(|s| report.bytes as f64 * 8.0 / s.max(1e-3)),
             });
         }
-        let service = ServiceOutcome::Transfer(TransferOutcome {
+        let transfer = TransferOutcome {
             bytes: sent.size,
             receivers,
             source_redundancy: sent.source_redundancy,
             forwarders: sent.forwarders,
-        });
-        self.conclude(scheme, sent.seconds, service).await
+        };
+        let services = ServiceOutcomes { transfer: Some(transfer), ..Default::default() };
+        self.conclude(scheme, sent.seconds, services).await
+    }
+
+    /// Returns the result of services that ran side by side by `schemes`, from the result of each.
+    ///
+    /// # Errors
+    /// [`LabError::Api`].
+    pub async fn together(
+        &self,
+        schemes: &Schemes,
+        parts: Vec<Outcome>,
+    ) -> Result<Outcome, LabError> {
+        let seconds = parts.iter().map(|part| part.seconds).fold(0.0, f64::max);
+        let mut services = ServiceOutcomes::default();
+        for ServiceOutcomes { transfer, flows, streams } in parts.into_iter().map(|p| p.services) {
+            services.transfer = services.transfer.or(transfer);
+            services.flows = services.flows.or(flows);
+            services.streams = services.streams.or(streams);
+        }
+        self.conclude(&schemes.to_string(), seconds, services).await
     }
 
     /// Returns the result of a run, with the use of the channel as the daemons report it.
@@ -400,7 +420,7 @@ impl Lab {
         &self,
         scheme: &str,
         seconds: f64,
-        service: ServiceOutcome,
+        services: ServiceOutcomes,
     ) -> Result<Outcome, LabError> {
         // Counters are read before the daemons end, as they are lost then.
         let mut nodes: BTreeMap<String, Usage> = BTreeMap::new();
@@ -408,7 +428,7 @@ impl Lab {
             let status: Status = node.client().read("/v1/status").await?;
             nodes.insert(node.name().to_owned(), status.usage);
         }
-        Ok(Outcome::new(&self.scenario.name, scheme, seconds, nodes, service))
+        Ok(Outcome::new(&self.scenario.name, scheme, seconds, nodes, services))
     }
 
     /// Ends all daemons properly, then the channel emulator.

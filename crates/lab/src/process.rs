@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::process::{Child, Command};
 
@@ -20,8 +21,8 @@ pub(crate) struct NodeProcess {
     dir: PathBuf,
     program: PathBuf,
     client: ApiClient,
-    /// `None` while the node is meant to be down.
-    child: Option<Child>,
+    /// `None` while the node is meant to be down. Looking whether it runs changes it.
+    child: Mutex<Option<Child>>,
 }
 
 impl NodeProcess {
@@ -39,7 +40,7 @@ impl NodeProcess {
             file.write(true).create(true).truncate(true).mode(0o600).open(dir.join("node.toml"))?;
         file.write_all(config.as_bytes())?;
         let client = ApiClient::new(dir.join("state/api.sock"));
-        Ok(Self { name: name.to_owned(), dir, program, client, child: None })
+        Ok(Self { name: name.to_owned(), dir, program, client, child: Mutex::new(None) })
     }
 
     /// Returns the client of the daemon's API.
@@ -76,24 +77,30 @@ impl NodeProcess {
             .kill_on_drop(true)
             .spawn();
         let program = || self.program.display().to_string();
-        self.child =
-            Some(spawned.map_err(|source| LabError::Program { program: program(), source })?);
+        let child = spawned.map_err(|source| LabError::Program { program: program(), source })?;
+        *self.child() = Some(child);
         Ok(())
+    }
+
+    /// Returns the process. The lock is never held across a wait.
+    fn child(&self) -> MutexGuard<'_, Option<Child>> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the id of the process, if it runs.
     pub(crate) fn id(&self) -> Option<u32> {
-        self.child.as_ref().and_then(Child::id)
+        self.child().as_ref().and_then(Child::id)
     }
 
     /// Checks that the process runs if it is meant to. The error, which comes once, holds the last
     /// line of its log.
-    pub(crate) fn check(&mut self) -> Result<(), LabError> {
-        let Some(child) = &mut self.child else { return Ok(()) };
+    pub(crate) fn check(&self) -> Result<(), LabError> {
+        let mut held = self.child();
+        let Some(child) = held.as_mut() else { return Ok(()) };
         match child.try_wait()? {
             None => Ok(()),
             Some(status) => {
-                self.child = None;
+                *held = None;
                 let (node, reason) = (self.name.clone(), self.last_log_line());
                 Err(LabError::NodeEnded { node, status, reason })
             }
@@ -109,7 +116,8 @@ impl NodeProcess {
 
     /// Kills the daemon and waits until it is gone.
     pub(crate) async fn kill(&mut self) -> Result<(), LabError> {
-        if let Some(mut child) = self.child.take() {
+        let child = self.child().take();
+        if let Some(mut child) = child {
             child.kill().await?;
         }
         Ok(())
@@ -126,7 +134,8 @@ impl NodeProcess {
 
     /// Waits until the daemon has ended. Kills it if that takes too long.
     pub(crate) async fn wait_for_end(&mut self) {
-        if let Some(mut child) = self.child.take() {
+        let child = self.child().take();
+        if let Some(mut child) = child {
             // A process that does not end in time is killed when `child` is dropped.
             let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, child.wait()).await;
         }

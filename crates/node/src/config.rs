@@ -23,6 +23,7 @@ use ncmesh_engine::wording::{did_you_mean, in_words, key_at};
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
+use ncmesh_stack::share::ShareConfig;
 use ncmesh_wire::{Key, NodeId};
 use position::Place;
 pub use radio::{AirConfig, RadioConfig, Rate, UdpConfig};
@@ -85,6 +86,8 @@ pub struct NodeConfig {
     pub link: LinkConfig,
     /// `[route]`.
     pub route: RouteConfig,
+    /// `[share]`.
+    pub share: ShareConfig,
     /// Sections of the engines, by engine name.
     pub engines: toml::Table,
     source: ConfigText,
@@ -152,6 +155,8 @@ struct FileSections {
     link: LinkConfig,
     #[serde(default)]
     route: RouteConfig,
+    #[serde(default)]
+    share: ShareConfig,
     #[serde(flatten)]
     engines: toml::Table,
 }
@@ -217,6 +222,7 @@ pub fn sections() -> Vec<SectionSettings> {
         section("stream", StreamSection::settings()),
         section("link", LinkConfig::settings()),
         section("route", RouteConfig::settings()),
+        section("share", ShareConfig::settings()),
     ]
 }
 
@@ -247,8 +253,19 @@ impl NodeConfig {
         let syntax = |e| source.toml_error(&e);
         source.check_sections(&toml::from_str(&source.text).map_err(syntax)?)?;
         let sections: FileSections = toml::from_str(&source.text).map_err(syntax)?;
-        let FileSections { node, radio, inbox, api, web, tunnel, stream, link, route, engines } =
-            sections;
+        let FileSections {
+            node,
+            radio,
+            inbox,
+            api,
+            web,
+            tunnel,
+            stream,
+            link,
+            route,
+            share,
+            engines,
+        } = sections;
         let key = source.key(&node)?;
         let state_dir = node.state_dir.map_or_else(default_state_dir, |dir| source.resolve(&dir));
         let id = NodeId(node.id);
@@ -275,6 +292,7 @@ impl NodeConfig {
             stream,
             link,
             route,
+            share,
             engines,
             source,
         })

@@ -28,7 +28,7 @@ fn wrong(what: impl Display) -> PyErr {
 struct Request {
     scenario: Scenario,
     config: SimulationConfig,
-    scheme: &'static str,
+    scheme: String,
 }
 
 impl Request {
@@ -41,9 +41,9 @@ impl Request {
         set: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let scenario = read(scenario, seed, mac, set)?;
-        let scheme = check_traffic(&scenario, scheme.unwrap_or(AUTO)).map_err(wrong)?.name;
+        let scheme = check_traffic(&scenario, scheme.unwrap_or(AUTO)).map_err(wrong)?;
         let config = SimulationConfig::from_scenario(&scenario).map_err(wrong)?;
-        Ok(Self { scenario, config, scheme })
+        Ok(Self { scenario, config, scheme: scheme.to_string() })
     }
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn simulate<'py>(
     // signals itself. The exception of a handler is raised in place of the run's own error.
     let mut signals = Signals::new(progress);
     let look = |step: &Step<'_>| signals.check(|| step.share());
-    let outcome = py.detach(|| ncmesh_sim::run(&scenario, config, scheme, limit, vec![], look));
+    let outcome = py.detach(|| ncmesh_sim::run(&scenario, config, &scheme, limit, vec![], look));
     signals.raised()?;
     Ok(pythonize(py, &outcome.map_err(failed)?)?)
 }
@@ -188,7 +188,7 @@ pub(crate) fn simulate<'py>(
 fn failed(error: RunError) -> PyErr {
     let message = error.to_string();
     match error {
-        RunError::Scheme(_)
+        RunError::Schemes(_)
         | RunError::NoTraffic { .. }
         | RunError::Tcp(_)
         | RunError::TooLong { .. }

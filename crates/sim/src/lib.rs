@@ -16,6 +16,7 @@ mod observe;
 mod observers;
 pub mod outcome;
 pub mod scenario;
+mod schemes;
 mod simulation;
 mod spent;
 mod tcp;
@@ -29,6 +30,7 @@ pub use host::{Host, Observation};
 pub use measure::measure;
 pub use observe::{Event, Observer, Snapshot, What};
 pub use outcome::Outcome;
+pub use schemes::{Schemes, SchemesError};
 pub use simulation::{
     Arrival, Disturbance, IpArrival, Knowledge, Simulation, SimulationConfig, SimulationError,
     StreamArrival, node_id,

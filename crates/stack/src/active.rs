@@ -67,7 +67,13 @@ impl Active<'_> {
     /// Handles the radio's report on the frame that was filled last.
     pub fn handle_tx_report(&mut self, report: TxReport) {
         let Some((slot, kind, len)) = self.stack.on_air.take() else { return };
-        self.stack.egress.used(slot, report.airtime);
+        let service = self.stack.service_of(slot);
+        let share = &mut self.stack.share;
+        if let Some(service) = service {
+            share.note_sent(service, len, report.airtime, self.stack.now);
+        }
+        let weight = service.map(|service| share.weight(service));
+        self.stack.egress.used(slot, report.airtime, weight);
         let service = self.stack.service_id(slot);
         self.stack.counters.count_airtime(service, kind, report.airtime);
         self.stack.control.note_airtime(len, report.airtime, slot == slot::CONTROL);
@@ -309,6 +315,9 @@ impl Active<'_> {
             return None;
         }
         let is_control = o.service == control::SERVICE;
+        if let Some(entry) = stack.registry.by_id(o.service) {
+            stack.share.note_heard(entry.service(), datagram.len(), now);
+        }
         let (len, counter) = (datagram.len(), header.counter);
         let heard = FrameHeard { len, counter, is_control, is_late };
         stack.control.note_frame((header.sender, header.salt.start()), heard, now);

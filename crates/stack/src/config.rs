@@ -2,6 +2,7 @@
 
 use crate::link::LinkConfig;
 use crate::route::RouteConfig;
+use crate::share::ShareConfig;
 use ncmesh_engine::AnyEngine;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::name::{MAX_NODE_NAME, is_node_name};
@@ -42,6 +43,8 @@ pub struct StackConfig {
     pub link: LinkConfig,
     /// `[route]`.
     pub route: RouteConfig,
+    /// `[share]`.
+    pub share: ShareConfig,
     /// The engines' own sections, by engine name.
     pub engines: toml::Table,
     /// Bounds for engines that multicast files.
@@ -76,6 +79,7 @@ impl StackConfig {
         let of = |refused: Refused| refused.to_string();
         self.link.check().map_err(of).map_err(error("link"))?;
         self.route.check().map_err(of).map_err(error("route"))?;
+        self.share.check().map_err(of).map_err(error("share"))?;
         if !MTUS.contains(&self.mtu) {
             let (min, max) = (MTUS.start(), MTUS.end());
             let problem = format!("mtu = {}: allowed is {min} to {max} bytes", self.mtu);

@@ -15,6 +15,7 @@ mod impostor;
 pub mod link;
 mod peers;
 pub mod route;
+pub mod share;
 mod stack;
 mod strangers;
 pub mod summary;

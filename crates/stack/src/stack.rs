@@ -11,18 +11,19 @@ use crate::config::{ConfigError, StackConfig};
 use crate::control::{self, Control};
 use crate::egress::Egress;
 use crate::impostor::Impostor;
+use crate::share::Share;
 use crate::strangers::Strangers;
 use crate::transfers::{self, Transfers};
 use ncmesh_engine::counters::Counters;
 use ncmesh_engine::file::TransferStatus;
-use ncmesh_engine::registry::{Registry, Scheme};
+use ncmesh_engine::registry::{Entry, Registry, Scheme, ServiceKind};
 use ncmesh_engine::rng;
 use ncmesh_engine::storage::Storage;
 use ncmesh_engine::stream::StreamStatus;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{SharedStates, Topology};
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
-use ncmesh_engine::{AnyEngine, Event, Offer, StreamEngine, TunnelEngine};
+use ncmesh_engine::{AnyEngine, Class, Event, Offer, StreamEngine, TunnelEngine};
 use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Sealer, ServiceId, Versions, frame};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
@@ -66,6 +67,7 @@ pub struct Stack {
     /// One random stream per slot.
     pub(crate) rngs: Vec<ChaCha8Rng>,
     pub(crate) egress: Egress,
+    pub(crate) share: Share,
     pub(crate) counters: Counters,
     pub(crate) events: VecDeque<Event>,
     /// Slot that filled the frame on the air, the frame's kind, and its length, bytes.
@@ -109,6 +111,7 @@ impl Stack {
             impostor: Impostor::default(),
             rngs: rngs.collect(),
             egress: Egress::new(slot::ENGINES + engines.len()),
+            share: Share::new(config.share),
             registry,
             engines,
             transfers: Transfers::default(),
@@ -308,7 +311,8 @@ impl Stack {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let own = [self.control.poll_timeout(self.served)];
         let engines = self.engines.iter().map(|e| e.common().poll_timeout(self.served));
-        own.into_iter().chain(engines).flatten().min().map(|at| at.max(self.now))
+        let shared = self.share.poll_timeout(self.served);
+        own.into_iter().chain(engines).chain([shared]).flatten().min().map(|at| at.max(self.now))
     }
 
     /// Returns what would be transmitted if the medium granted it now. Has no effects.
@@ -357,10 +361,28 @@ impl Stack {
 
     // ---- inside
 
-    /// Returns what each slot would transmit at `now`.
+    /// Returns what each slot would transmit at `now`. Data of a service wait while the air is
+    /// others'.
     pub(crate) fn offers(&self, now: Instant) -> impl Iterator<Item = Option<Offer>> + '_ {
         let own = [self.control.offer(now)];
-        own.into_iter().chain(self.engines.iter().map(move |e| e.common().offer(now)))
+        let is_silent = self.is_silent(now);
+        let services = self.registry.entries().map(Entry::service);
+        let offers = services.zip(&self.engines).map(move |(service, engine)| {
+            let is_held =
+                now < self.share.open_at(service) || (is_silent && service == ServiceKind::File);
+            engine.common().offer(now).filter(|offer| !is_held || offer.class == Class::Control)
+        });
+        own.into_iter().chain(offers)
+    }
+
+    /// Returns whether an engine leaves the channel to frames of other nodes.
+    fn is_silent(&self, now: Instant) -> bool {
+        self.engines.iter().any(|engine| engine.common().silent_until() > now)
+    }
+
+    /// Returns the service of a slot's frames; `None` for control.
+    pub(crate) fn service_of(&self, slot: usize) -> Option<ServiceKind> {
+        Some(self.registry.0.get(slot.checked_sub(slot::ENGINES)?)?.service())
     }
 
     /// Returns the service byte of a slot's frames.

@@ -30,6 +30,7 @@ fn stack_with(cipher: Cipher) -> Stack {
         cipher,
         link: LinkConfig::default(),
         route: RouteConfig::default(),
+        share: Default::default(),
         engines: toml::Table::new(),
         file: FileLimits::default(),
     };

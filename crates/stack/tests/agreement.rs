@@ -73,6 +73,7 @@ impl Node {
             cipher: Cipher::Null,
             link: LinkConfig { quick_hello_s: 0.05, ..LinkConfig::default() },
             route: RouteConfig::default(),
+            share: Default::default(),
             engines: toml::Table::new(),
             file: FileLimits::default(),
         };

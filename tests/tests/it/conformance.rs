@@ -37,6 +37,7 @@ fn lone_stack() -> Stack {
         cipher: Cipher::Null,
         link: config.link,
         route: config.route,
+        share: config.share,
         engines: toml::Table::new(),
         file: Default::default(),
     };

@@ -69,6 +69,7 @@ impl Line {
             cipher: Cipher::new(&Key::new([5; 32])),
             link: Default::default(),
             route: Default::default(),
+            share: Default::default(),
             engines: toml::Table::new(),
             file: Default::default(),
         };

@@ -9,7 +9,7 @@ use crate::web::{Background, Memory};
 use ncmesh_console::recording::Writer;
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Console, Observer, SimulationConfig, Step};
+use ncmesh_sim::{Console, Observer, SimulationConfig, Step, check_traffic};
 use ncmesh_web::{DemoError, DemoRequest, Recording, Site};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -96,7 +96,8 @@ fn simulate(scenario: &Scenario, scheme: &'static str) -> Result<Recording, Demo
     let failed = |e: &dyn std::fmt::Display| DemoError::Run(e.to_string());
     let config = SimulationConfig::from_scenario(scenario).map_err(|e| failed(&e))?;
     let recorded = Memory::default();
-    let console = Console::new(scenario, &config, scheme, Writer::new(recorded.clone()));
+    let schemes = check_traffic(scenario, scheme).map_err(|e| failed(&e))?;
+    let console = Console::new(scenario, &config, &schemes, Writer::new(recorded.clone()));
     let observers = vec![Box::new(console) as Box<dyn Observer>];
     let go_on = |_: &Step<'_>| ControlFlow::Continue(());
     ncmesh_sim::run(scenario, config, scheme, LONGEST, observers, go_on).map_err(|e| failed(&e))?;

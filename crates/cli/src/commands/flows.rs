@@ -1,20 +1,15 @@
 //! Tables for the flows of a lab.
 
 use crate::failure::Failure;
-use crate::plan;
 use crate::show::{self, Table};
 use ncmesh_lab::Comparison;
 use ncmesh_node::api::types::MOSTLY_CODED;
-use ncmesh_sim::outcome::{CodingOutcome, FlowOutcome, FlowsOutcome, Outcome};
+use ncmesh_sim::outcome::{CodingOutcome, FlowOutcome, FlowsOutcome};
 use ncmesh_sim::scenario::{Flow, Transport};
 use std::collections::BTreeMap;
 
-/// Prints the flows of a lab as a table, the coding ratios, and a line about the run.
-pub(crate) fn show(
-    outcome: &Outcome,
-    flows: &FlowsOutcome,
-    planned: &[Flow],
-) -> Result<(), Failure> {
+/// Prints the flows of a lab as a table, and the coding ratios.
+pub(crate) fn show(flows: &FlowsOutcome, planned: &[Flow]) -> Result<(), Failure> {
     let columns = [
         "FROM",
         "TO",
@@ -65,7 +60,7 @@ pub(crate) fn show(
             show::line(&format!("{node} codes less than it could: {why}"))?;
         }
     }
-    plan::show_run(outcome)
+    Ok(())
 }
 
 /// Heading of the share that is dropped at sources that offer the channel's whole rate.

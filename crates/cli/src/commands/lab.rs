@@ -7,11 +7,11 @@ use crate::lab_args::{LabArgs, RunArgs};
 use crate::plan;
 use crate::progress::Progress;
 use crate::show::{self, Form};
-use ncmesh_engine::registry::Entry;
-use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::registry::{Entry, ServiceKind};
 use ncmesh_lab::{EtherStatistics, Lab, LabError, LabOptions, LabWeb, POLL_INTERVAL};
 use ncmesh_node::config::{read_token, token_warning};
-use ncmesh_sim::outcome::{LabOutcome, Outcome, ServiceOutcome};
+use ncmesh_sim::Schemes;
+use ncmesh_sim::outcome::{LabOutcome, Outcome};
 use ncmesh_sim::scenario::{Content, Node, Scenario, Traffic};
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -26,9 +26,9 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
     let form = Form::of(json, args.run.json_stream);
 
     // With --compare the other scheme runs first.
-    let (scenario, scheme) = plan::scenario(&args.run)?;
-    let against = comparison::others(scheme, args.compare.as_slice())?;
-    let schemes: Vec<&Entry> = against.into_iter().chain([scheme]).collect();
+    let (scenario, schemes) = plan::scenario(&args.run)?;
+    let against = comparison::others(&schemes, args.compare.as_slice())?;
+    let schemes: Vec<Schemes> = against.into_iter().map(Schemes::from).chain([schemes]).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
@@ -89,17 +89,17 @@ impl Holding {
     }
 }
 
-/// Runs one scheme and prints its result, or runs several and compares them. Fails if a transfer of
-/// the last one is incomplete.
+/// Runs the scenario once and prints the result, or runs it by several schemes and compares them.
+/// Fails if a transfer of the last run is incomplete.
 async fn run_traffic(
     scenario: &Scenario,
-    schemes: &[&Entry],
+    schemes: &[Schemes],
     args: &LabArgs,
     form: Form,
     holding: &Holding,
 ) -> Result<(), Failure> {
-    if let [scheme] = schemes {
-        let run = experiment(scenario, args, scheme, args.dir.clone(), form, holding).await?;
+    if let [only] = schemes {
+        let run = experiment(scenario, args, only, args.dir.clone(), form, holding).await?;
         let is_shown = args.holds();
         return conclude(&run.outcome, scenario, form, is_shown);
     }
@@ -107,7 +107,7 @@ async fn run_traffic(
     // One run after the other, so that they do not compete for the processor.
     let mut runs = Vec::new();
     for scheme in schemes {
-        let name = |dir: &PathBuf| dir.join(format!("{}-{}", runs.len() + 1, scheme.name));
+        let name = |dir: &PathBuf| dir.join(format!("{}-{scheme}", runs.len() + 1));
         let dir = args.dir.as_ref().map(name);
         let run = experiment(scenario, args, scheme, dir, form, holding).await?;
         if form == Form::Text {
@@ -144,29 +144,24 @@ fn conclude(
 
 /// Prints the result as tables and lines, and the processor time of daemons where it was measured.
 fn show_outcome(outcome: &Outcome, scenario: &Scenario) -> Result<(), Failure> {
-    match &outcome.service {
-        ServiceOutcome::Transfer(_) => plan::show_outcome(outcome),
-        ServiceOutcome::Flows(flows) => flows::show(outcome, flows, &scenario.flows),
-        ServiceOutcome::Streams(streams) => {
-            plan::show_outcome(outcome)?;
-            let share = |(node, share): (&String, &f64)| format!("{node} {:.1} %", share * 100.0);
-            let each: Vec<String> = streams.cpu.iter().map(share).collect();
-            show::line(&format!("processor: {}", each.join(", ")))
-        }
-    }
+    plan::show_services(outcome, |all| flows::show(all, &scenario.flows))?;
+    let Some(streams) = outcome.streams() else { return Ok(()) };
+    let share = |(node, share): (&String, &f64)| format!("{node} {:.1} %", share * 100.0);
+    let each: Vec<String> = streams.cpu.iter().map(share).collect();
+    show::line(&format!("processor: {}", each.join(", ")))
 }
 
-/// Runs one scheme in a lab of its own and returns the result.
+/// Runs the scenario by `schemes` in a lab of its own and returns the result.
 async fn experiment(
     scenario: &Scenario,
     args: &LabArgs,
-    scheme: &Entry,
+    schemes: &Schemes,
     dir: Option<PathBuf>,
     form: Form,
     holding: &Holding,
 ) -> Result<Run, Failure> {
     // Flows need a tunnel device at each of their ends, and with it root.
-    let tunnel = (scheme.service() == ServiceKind::Tunnel).then(|| scheme.name.to_owned());
+    let tunnel = schemes.of(ServiceKind::Tunnel).map(|scheme| scheme.name.to_owned());
     let (program, max_lag) = (std::env::current_exe()?, args.max_lag);
     // The daemons would name the file as their configurations do, which the user did not write.
     if let Some(file) = &args.token_file {
@@ -188,19 +183,7 @@ async fn experiment(
         scenario.nodes.len()
     ));
 
-    let mut packets = None;
-    let outcome = match &scenario.traffic {
-        _ if scheme.service() == ServiceKind::Stream => {
-            streams(&mut lab, &args.run, scheme, &mut progress).await?
-        }
-        Some(traffic) if options.tunnel.is_none() => {
-            let (outcome, sent) =
-                transfer(&mut lab, scenario, scheme, traffic, args, &mut progress).await?;
-            packets = sent;
-            outcome
-        }
-        _ => run_flows(&mut lab, args, &mut progress).await?,
-    };
+    let (outcome, packets) = carry(&mut lab, scenario, schemes, args, &mut progress).await?;
 
     // What the user does with the mesh afterwards is no part of the result.
     if args.holds() {
@@ -221,16 +204,73 @@ async fn experiment(
     Ok(Run { outcome: Outcome { lab: Some(lab), ..outcome }, packets })
 }
 
+/// Carries the traffic of each scheme's service, all side by side. Returns the result, and the
+/// packets that the file is cut into if there is one.
+async fn carry(
+    lab: &mut Lab,
+    scenario: &Scenario,
+    schemes: &Schemes,
+    args: &LabArgs,
+    progress: &mut Progress,
+) -> Result<(Outcome, Option<f64>), Failure> {
+    // All begin together, when the links are measured and every path is known.
+    let file = schemes.of(ServiceKind::File).zip(scenario.traffic.as_ref());
+    let tunnel = schemes.of(ServiceKind::Tunnel);
+    let stream = schemes.of(ServiceKind::Stream);
+    if let Some((_, traffic)) = file {
+        lab.wait_for_routes(traffic.from, &traffic.to).await?;
+    }
+    if tunnel.is_some() {
+        lab.settle_flows().await?;
+        if args.compare.is_some() {
+            progress.note("round-trip times without load are measured");
+            lab.measure_idle_rtts().await?;
+        }
+        progress.note("flows begin");
+    }
+    if stream.is_some() {
+        lab.settle_streams().await?;
+        progress.note("streams begin");
+    }
+
+    // A failure of one ends the others.
+    let lab = &*lab;
+    let sending = async {
+        let Some((scheme, traffic)) = file else { return Ok(None) };
+        transfer(lab, scenario, scheme, traffic, args, progress).await.map(Some)
+    };
+    let flowing = async {
+        if tunnel.is_none() {
+            return Ok(None);
+        }
+        run_flows(lab, args).await.map(Some)
+    };
+    let streaming = async {
+        let Some(scheme) = stream else { return Ok(None) };
+        streams(lab, &args.run, scheme).await.map(Some)
+    };
+    let (sent, flows, streams) = tokio::try_join!(sending, flowing, streaming)?;
+    let packets = sent.as_ref().and_then(|sent| sent.packets);
+    let mut parts: Vec<Outcome> =
+        [sent.map(|sent| sent.outcome), flows, streams].into_iter().flatten().collect();
+    match parts.pop() {
+        Some(only) if parts.is_empty() => Ok((only, packets)),
+        last => {
+            parts.extend(last);
+            Ok((lab.together(schemes, parts).await?, packets))
+        }
+    }
+}
+
 /// Sends the scenario's file and returns the result, with the packets that the file is cut into.
 async fn transfer(
-    lab: &mut Lab,
+    lab: &Lab,
     scenario: &Scenario,
     scheme: &Entry,
     traffic: &Traffic,
     args: &LabArgs,
     progress: &mut Progress,
-) -> Result<(Outcome, Option<f64>), Failure> {
-    lab.wait_for_routes(traffic.from, &traffic.to).await?;
+) -> Result<Run, Failure> {
     let file = file_to_send(lab, scenario, traffic)?;
 
     // At a timeout the result is that of the transfer so far.
@@ -242,22 +282,11 @@ async fn transfer(
     let sent = lab.transfer(from, &id).await?;
     let packets = comparison::packets(sent.source_packets, sent.source_redundancy);
     let outcome = lab.outcome(from, to, &id, scheme.name, &file).await?;
-    Ok((outcome, packets))
+    Ok(Run { outcome, packets })
 }
 
 /// Runs the scenario's flows and returns the result.
-async fn run_flows(
-    lab: &mut Lab,
-    args: &LabArgs,
-    progress: &mut Progress,
-) -> Result<Outcome, Failure> {
-    lab.settle_flows().await?;
-    if args.compare.is_some() {
-        progress.note("round-trip times without load are measured");
-        lab.measure_idle_rtts().await?;
-    }
-
-    progress.note("flows begin");
+async fn run_flows(lab: &Lab, args: &LabArgs) -> Result<Outcome, Failure> {
     let running = async {
         let running = lab.begin_flows().await?;
         let running = match args.sample {
@@ -275,14 +304,7 @@ async fn run_flows(
 }
 
 /// Runs the scenario's streams and returns the result.
-async fn streams(
-    lab: &mut Lab,
-    args: &RunArgs,
-    scheme: &Entry,
-    progress: &mut Progress,
-) -> Result<Outcome, Failure> {
-    lab.settle_streams().await?;
-    progress.note("streams begin");
+async fn streams(lab: &Lab, args: &RunArgs, scheme: &Entry) -> Result<Outcome, Failure> {
     let running = lab.run_streams(scheme.name);
     let outcome = tokio::time::timeout(args.timeout.unwrap_or(Duration::MAX), running).await;
     let late = |_| Failure::new(Kind::Incomplete, "the streams did not end in time (--timeout)");
@@ -306,7 +328,7 @@ fn file_to_send(lab: &Lab, scenario: &Scenario, traffic: &Traffic) -> Result<Pat
 
 /// Shows the transfer until it ends or the limit is reached.
 async fn follow(
-    lab: &mut Lab,
+    lab: &Lab,
     from: usize,
     id: &str,
     limit: Option<Duration>,

@@ -8,7 +8,6 @@ use crate::progress::Progress;
 use crate::show::{self, Form};
 use crate::traces;
 use crate::web;
-use ncmesh_engine::registry::Entry;
 use ncmesh_engine::time::Duration;
 use ncmesh_node::api::types::Receiver;
 use ncmesh_sim::outcome::TraceOutcome;
@@ -31,26 +30,27 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
         args.run.set.push("sealed=false".to_owned());
     }
 
-    let (scenario, scheme) = plan::scenario(&args.run)?;
-    let others = comparison::others(scheme, &args.compare)?;
+    let (scenario, schemes) = plan::scenario(&args.run)?;
+    let others = comparison::others(&schemes, &args.compare)?;
     let mut config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
     config.time_parts = args.time_parts;
-    let mut observers = traces::observers(&args.traces, &scenario, &config, scheme.name)?;
+    let mut observers = traces::observers(&args.traces, &scenario, &config, &schemes)?;
     let shown = web::Shown::begin(&args)?;
-    observers.extend(shown.observer(&scenario, &config, scheme.name));
+    observers.extend(shown.observer(&scenario, &config, &schemes));
     let limit = args.run.timeout.unwrap_or(NEVER);
 
     // The other schemes run first, so that the scheme itself is what is seen last.
+    let scheme = schemes.to_string();
     let mut runs = Vec::new();
     for other in others {
         show::note(&format!("simulating {}", other.name));
         let config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
-        runs.push(simulate(&scenario, config, other, limit, Vec::new(), form)?.0);
+        runs.push(simulate(&scenario, config, other.name, limit, Vec::new(), form)?.0);
     }
     if !runs.is_empty() {
-        show::note(&format!("simulating {}", scheme.name));
+        show::note(&format!("simulating {scheme}"));
     }
-    let (run, spent) = simulate(&scenario, config, scheme, limit, observers, form)?;
+    let (run, spent) = simulate(&scenario, config, &scheme, limit, observers, form)?;
 
     // Times go to standard error, so that the result can be piped.
     if let Some(spent) = &spent {
@@ -75,15 +75,16 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
         }
         comparison::show(&Compared::of(runs), "simulated", &scenario.flows, form)?;
     }
-    shown.finish(&scenario.name, scheme.name)?;
+    shown.finish(&scenario.name, &schemes)?;
     outcome.transfer().map_or(Ok(()), plan::verdict)
 }
 
-/// Runs one scheme. Returns the run, and the time of its parts if the configuration asks for it.
+/// Runs the traffic by `schemes`. Returns the run, and the time of its parts if the configuration
+/// asks for it.
 fn simulate(
     scenario: &Scenario,
     config: SimulationConfig,
-    scheme: &'static Entry,
+    schemes: &str,
     limit: Duration,
     observers: Vec<Box<dyn Observer>>,
     form: Form,
@@ -97,7 +98,7 @@ fn simulate(
         packets = packets.or_else(|| packets_of(step));
         ControlFlow::Continue(())
     };
-    let outcome = ncmesh_sim::run(scenario, config, scheme.name, limit, observers, show)?;
+    let outcome = ncmesh_sim::run(scenario, config, schemes, limit, observers, show)?;
     progress.clear();
     Ok((Run { outcome, packets }, spent))
 }
@@ -160,7 +161,7 @@ impl From<RunError> for Failure {
     fn from(e: RunError) -> Self {
         let kind = match e {
             RunError::File(..) | RunError::Observer(_) => Kind::File,
-            RunError::Scheme(_) => Kind::Usage,
+            RunError::Schemes(_) => Kind::Usage,
             RunError::Unreachable { .. } => Kind::Receiver,
             RunError::NoTraffic { .. }
             | RunError::Tcp(_)

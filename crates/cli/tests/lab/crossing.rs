@@ -86,7 +86,7 @@ async fn connections_that_cross_at_a_relay_get_through() {
     for flow in &mut scenario.flows {
         flow.transport = Transport::Tcp(Tcp::default());
     }
-    let mut lab = Lab::start(&scenario, &options("core_nc")).await.unwrap();
+    let lab = Lab::start(&scenario, &options("core_nc")).await.unwrap();
     lab.settle_flows().await.unwrap();
     let running = lab.begin_flows().await.unwrap();
     let outcome = lab.finish_flows(running).await.unwrap();

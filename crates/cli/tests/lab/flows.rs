@@ -146,7 +146,7 @@ async fn schemes_that_code_within_flows_carry_them_too() {
     let short = LINE.replace("seconds = 12", "seconds = 5");
     let scenario = Scenario::parse(&short, "line.toml", Path::new("")).unwrap();
     for scheme in ["mc2", "core_nc"] {
-        let mut lab = Lab::start(&scenario, &options(scheme)).await.unwrap();
+        let lab = Lab::start(&scenario, &options(scheme)).await.unwrap();
         lab.settle_flows().await.unwrap();
         let running = lab.begin_flows().await.unwrap();
         let outcome = lab.finish_flows(running).await.unwrap();
@@ -245,7 +245,7 @@ async fn a_relay_stops_coding_for_who_decodes_too_little_and_says_why() {
     }
     let dir = tempfile::tempdir().unwrap();
     let kept = LabOptions { dir: Some(dir.path().join("lab")), ..options("xor") };
-    let mut lab = Lab::start(&scenario, &kept).await.unwrap();
+    let lab = Lab::start(&scenario, &kept).await.unwrap();
     lab.settle_flows().await.unwrap();
     let running = lab.begin_flows().await.unwrap();
     let outcome = lab.finish_flows(running).await.unwrap();

@@ -63,7 +63,7 @@ async fn measured(scenario: &Scenario, scheme: &str) -> f64 {
     let max_lag_s = 0.5 * PACKET_BITS / scenario.medium_config().bit_rate_bps as f64;
     for _ in 0..ATTEMPTS {
         let options = LabOptions { dir: None, ..options(scheme) };
-        let mut lab = Lab::start(scenario, &options).await.unwrap();
+        let lab = Lab::start(scenario, &options).await.unwrap();
         if let Err(e) = lab.settle_flows().await {
             panic!("{e}{}", what_is_known(&lab, scenario.nodes.len()).await);
         }

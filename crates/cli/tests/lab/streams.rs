@@ -47,7 +47,7 @@ fn options() -> LabOptions {
 
 async fn line() -> Lab {
     let scenario = Scenario::parse(LINE, "line.toml", Path::new("")).unwrap();
-    let mut lab = Lab::start(&scenario, &options()).await.unwrap();
+    let lab = Lab::start(&scenario, &options()).await.unwrap();
     lab.settle_streams().await.unwrap();
     lab
 }
@@ -55,7 +55,7 @@ async fn line() -> Lab {
 #[tokio::test]
 async fn more_than_the_mesh_carries_is_dropped_from_the_enhancement() {
     let _room = room().await;
-    let mut lab = line().await;
+    let lab = line().await;
     let outcome = lab.run_streams("multirate").await.unwrap();
     let streams = outcome.streams().unwrap();
     for receiver in &streams.streams[0].receivers {

@@ -68,7 +68,7 @@ impl Building {
             web: None,
         };
         let traffic = scenario.traffic.clone().unwrap();
-        let mut lab = Lab::start(&scenario, &options).await.unwrap();
+        let lab = Lab::start(&scenario, &options).await.unwrap();
         lab.wait_for_routes(traffic.from, &traffic.to).await.unwrap();
         let files = tempfile::tempdir().unwrap();
         Self { lab, from: traffic.from, to: traffic.to, scenario, files }

@@ -584,6 +584,10 @@ impl Engine for Braid {
         Some(Filled { kind: PAIR, to: None })
     }
 
+    fn silent_until(&self) -> Instant {
+        self.silence.until().max(self.turns.others_until())
+    }
+
     fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: TxReport) {
         match core::mem::replace(&mut self.on_air, OnAir::Nothing) {
             OnAir::Nothing => {}

@@ -88,6 +88,12 @@ impl Turns {
         self.turn.as_ref().is_some_and(|turn| turn.holder.is_some() && now < turn.until)
     }
 
+    /// Returns until when this node is to be silent for the turn of another node.
+    pub(crate) fn others_until(&self) -> Instant {
+        let turn = self.turn.as_ref().filter(|turn| turn.holder.is_some());
+        turn.map_or_else(Instant::default, |turn| turn.until)
+    }
+
     /// Returns whether it is the turn of a node other than `parent`: that one is told what was
     /// received with its own turn.
     pub(crate) fn is_before(&self, parent: NodeId, now: Instant) -> bool {

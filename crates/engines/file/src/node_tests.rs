@@ -24,6 +24,7 @@ fn stack() -> Stack {
         cipher: Cipher::Null,
         link: Default::default(),
         route: Default::default(),
+        share: Default::default(),
         engines: toml::Table::new(),
         file: FileLimits::default(),
     };

@@ -162,6 +162,7 @@ impl Node {
             cipher: Cipher::Null,
             link: Default::default(),
             route: Default::default(),
+            share: Default::default(),
             engines: toml::Table::new(),
             file: FileLimits::default(),
         };

@@ -10,7 +10,7 @@ mod source;
 use crate::{Lab, LabError, POLL_INTERVAL};
 use ncmesh_node::api::types::Stream as StreamView;
 use ncmesh_sim::outcome::{
-    Outcome, ServiceOutcome, StreamLayerOutcome, StreamOutcome, StreamQueueOutcome,
+    Outcome, ServiceOutcomes, StreamLayerOutcome, StreamOutcome, StreamQueueOutcome,
     StreamReceiverOutcome, StreamsOutcome,
 };
 use ncmesh_sim::scenario::Stream;
@@ -69,8 +69,8 @@ impl Lab {
     ///
     /// # Errors
     /// Those of [`wait_for_routes`](Self::wait_for_routes).
-    pub async fn settle_streams(&mut self) -> Result<(), LabError> {
-        for stream in self.scenario.streams.clone() {
+    pub async fn settle_streams(&self) -> Result<(), LabError> {
+        for stream in &self.scenario.streams {
             let to: Vec<usize> = stream.receivers.iter().map(|receiver| receiver.node).collect();
             self.wait_for_routes(stream.from, &to).await?;
             for receiver in to {
@@ -84,7 +84,7 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError::Api`], [`LabError::System`], and those of [`check`](Self::check).
-    pub async fn run_streams(&mut self, scheme: &str) -> Result<Outcome, LabError> {
+    pub async fn run_streams(&self, scheme: &str) -> Result<Outcome, LabError> {
         let outcome = self.run_measured(scheme).await;
         if outcome.is_err() {
             // If the emulator gave up, the daemon ended with it. Report the cause.
@@ -95,7 +95,7 @@ impl Lab {
     }
 
     /// Runs the streams, without looking for the cause of a failure.
-    async fn run_measured(&mut self, scheme: &str) -> Result<Outcome, LabError> {
+    async fn run_measured(&self, scheme: &str) -> Result<Outcome, LabError> {
         let start = Instant::now();
         let streams = self.scenario.streams.clone();
         let mut running = self.start_tasks(&streams, start);
@@ -137,7 +137,8 @@ impl Lab {
             queues: seen.queues.into_values().collect(),
             cpu: cpu.collect(),
         };
-        self.conclude(scheme, seconds, ServiceOutcome::Streams(outcome)).await
+        let services = ServiceOutcomes { streams: Some(outcome), ..Default::default() };
+        self.conclude(scheme, seconds, services).await
     }
 
     /// Starts a task for each source and receiver.

@@ -318,6 +318,7 @@ fn stack_config(config: &NodeConfig, start: &Start) -> StackConfig {
         cipher: Cipher::new(&config.key),
         link: config.link.clone(),
         route: config.route.clone(),
+        share: config.share.clone(),
         engines: config.engines.clone(),
         file: FileLimits::default(),
     }

@@ -21,6 +21,7 @@ mod transfers;
 use crate::host::Observation;
 use crate::observe::{Event, Observer, Snapshot, What};
 use crate::scenario::{self, Scenario};
+use crate::schemes::Schemes;
 use crate::simulation::{SimulationConfig, node_id};
 use flows::Flows;
 use mesh::Mesh;
@@ -28,6 +29,7 @@ use ncmesh_console::schema::{
     self, EventKind, KEY_S, Key, Link, Message, Meta, Node, SCHEMA, Source, Stage, TICK_S,
 };
 use ncmesh_console::{Sampler, Sink};
+use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::{Duration, Instant};
 use std::io;
 use streams::Streams;
@@ -52,20 +54,15 @@ pub struct Console<S> {
 }
 
 impl<S: Sink> Console<S> {
-    /// Returns an observer of the run of `scenario` with `config` and `scheme`. It tells `sink`.
+    /// Returns an observer of the run of `scenario` with `config` and `schemes`. It tells `sink`.
     #[must_use]
-    pub fn new(
-        scenario: &Scenario,
-        config: &SimulationConfig,
-        scheme: &'static str,
-        sink: S,
-    ) -> Self {
-        let meta = meta(scenario, config, scheme);
+    pub fn new(scenario: &Scenario, config: &SimulationConfig, schemes: &Schemes, sink: S) -> Self {
+        let meta = meta(scenario, config, schemes);
         Self {
             mesh: Mesh::new(&meta, config),
             is_moving: config.mobility.is_some(),
             transfers: Transfers::new(),
-            flows: Flows::new(scenario, scheme),
+            flows: Flows::new(scenario, scheme_of(schemes, ServiceKind::Tunnel)),
             streams: Streams::new(scenario),
             sink,
             sampler: Sampler::new(),
@@ -143,7 +140,7 @@ fn seconds(at: Instant) -> f64 {
 }
 
 /// Returns what there is in a scenario. Transfers come when they begin.
-fn meta(scenario: &Scenario, config: &SimulationConfig, scheme: &'static str) -> Meta {
+fn meta(scenario: &Scenario, config: &SimulationConfig, schemes: &Schemes) -> Meta {
     let loss = scenario.loss();
     let links = loss.links().map(|(from, to, loss)| Link {
         from: node_id(from.0).0,
@@ -169,7 +166,7 @@ fn meta(scenario: &Scenario, config: &SimulationConfig, scheme: &'static str) ->
     });
     let streams = scenario.streams.iter().map(|stream| schema::Stream {
         group: stream.group.clone(),
-        scheme: scheme.to_owned(),
+        scheme: scheme_of(schemes, ServiceKind::Stream).to_owned(),
         from: node_id(stream.from).0,
         layers: stream.layers.iter().map(layer).collect(),
         to: stream.receivers.iter().map(|receiver| node_id(receiver.node).0).collect(),
@@ -180,7 +177,7 @@ fn meta(scenario: &Scenario, config: &SimulationConfig, scheme: &'static str) ->
         version: env!("CARGO_PKG_VERSION").to_owned(),
         scenario: Some(scenario.name.clone()),
         seed: Some(scenario.seed.into()),
-        schemes: vec![scheme.to_owned()],
+        schemes: schemes.entries().map(|entry| entry.name.to_owned()).collect(),
         bit_rate_bps: Some(config.medium.bit_rate_bps as f64),
         tick_s: TICK_S,
         key_s: KEY_S,
@@ -191,6 +188,11 @@ fn meta(scenario: &Scenario, config: &SimulationConfig, scheme: &'static str) ->
         flows: flows.collect(),
         streams: streams.collect(),
     }
+}
+
+/// Returns the scheme of a service. Traffic that the run leaves out has the name of another.
+fn scheme_of(schemes: &Schemes, service: ServiceKind) -> &'static str {
+    schemes.of(service).or_else(|| schemes.entries().next()).map_or("", |entry| entry.name)
 }
 
 /// Returns a layer of a stream.

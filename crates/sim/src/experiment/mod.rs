@@ -1,82 +1,35 @@
-//! Runs the traffic of one scenario with one engine, and returns the results.
+//! Runs the traffic of one scenario, with a scheme for each service, and returns the results.
 //!
 //! A [`Run`] first lets the mesh measure its links for [`settling_time`], and waits until sources
-//! know paths to their receivers. Then `transfer`, `flows` or `streams` sends what the scenario
-//! asks of that service, and collects its results.
+//! know paths to their receivers. Then each service with traffic is a [`Load`], of `transfer`,
+//! `flows` or `streams`. All loads begin at the same instant and run side by side. Each ends by
+//! itself, and its results are collected at its own end.
 
+mod error;
 mod flows;
+mod load;
 mod step;
 mod streams;
 mod transfer;
 
 use crate::observe::Observer;
-use crate::outcome::{Outcome, ServiceOutcome, TraceOutcome};
+use crate::outcome::{Outcome, ServiceOutcomes, TraceOutcome};
 use crate::scenario::{Scenario, Stream};
-use crate::simulation::{Simulation, SimulationConfig, SimulationError};
-use ncmesh_engine::registry::{Entry, ServiceKind, UnknownScheme};
+use crate::schemes::{Schemes, SchemesError};
+use crate::simulation::{Simulation, SimulationConfig};
+use ncmesh_engine::registry::{AUTO, ServiceKind};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
-use ncmesh_engines::REGISTRY;
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::{Stack, Usage};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+pub use error::RunError;
 pub(crate) use flows::addresses;
+use load::{Load, World};
 pub use step::{Stage, Step};
 pub use transfer::contents;
-
-/// Reason why a scenario cannot be run, or a run ended early.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The simulation refused a setting or a command.
-    #[error(transparent)]
-    Simulation(#[from] SimulationError),
-    /// No scheme has this name.
-    #[error(transparent)]
-    Scheme(#[from] UnknownScheme),
-    /// The scenario has no traffic of the scheme's service.
-    #[error("the scenario has no {missing}: {scheme} has nothing to carry")]
-    NoTraffic {
-        /// Table that the scenario lacks.
-        missing: &'static str,
-        /// Name of the scheme.
-        scheme: &'static str,
-    },
-    /// The simulator's TCP does not support a setting of a flow.
-    #[error("the simulator's TCP {0}; `ncmesh lab` has the kernel's")]
-    Tcp(String),
-    /// No path was found while the mesh measured itself.
-    #[error(
-        "{to} cannot be reached from {from}: \
-         the scenario's links connect them too badly or not at all"
-    )]
-    Unreachable {
-        /// Name of the source.
-        from: String,
-        /// Name of the receiver.
-        to: String,
-    },
-    /// A flow's packets do not fit into a frame.
-    #[error("packets of {bytes} bytes are too long: {scheme} carries up to {longest} here")]
-    TooLong {
-        /// Length of the packets, bytes.
-        bytes: usize,
-        /// Name of the scheme.
-        scheme: &'static str,
-        /// Length of the longest packet that it carries, bytes.
-        longest: usize,
-    },
-    /// The file to be sent cannot be read.
-    #[error("cannot read {0}: {1}")]
-    File(String, std::io::Error),
-    /// The caller ended the run.
-    #[error("interrupted")]
-    Interrupted,
-    /// An observer failed.
-    #[error(transparent)]
-    Observer(std::io::Error),
-}
 
 /// Time between two looks for paths that are not known yet, and longest wait for them.
 const WAIT: Duration = Duration::from_millis(500);
@@ -89,41 +42,32 @@ pub fn settling_time(link: &LinkConfig) -> Duration {
     link.settling_time() + Duration::from_secs(5)
 }
 
-/// Returns the engine `scheme`, after checking that the scenario has traffic for it. `auto` is the
-/// first engine for the scenario's file, or else for its flows, or else its streams.
+/// Returns the schemes that `text` names (see [`Schemes::read`]), after checking that the scenario
+/// has traffic for each. With `auto` they are those that the scenario names, or else the default
+/// schemes of all its traffic.
 ///
 /// # Errors
-/// [`RunError::Scheme`], [`RunError::NoTraffic`].
-pub fn check_traffic(scenario: &Scenario, scheme: &str) -> Result<&'static Entry, RunError> {
-    let named = REGISTRY.entry(scheme);
-    let service = named.map_or_else(|| service_of(scenario), Entry::service);
-    let entry = REGISTRY.choose(service, scheme)?.entry;
-    let scheme = entry.name;
-    match entry.service() {
-        ServiceKind::Tunnel if scenario.flows.is_empty() => {
-            Err(RunError::NoTraffic { missing: "[[flow]]", scheme })
-        }
-        ServiceKind::File if scenario.traffic.is_none() => {
-            Err(RunError::NoTraffic { missing: "[traffic]", scheme })
-        }
-        ServiceKind::Stream if scenario.streams.is_empty() => {
-            Err(RunError::NoTraffic { missing: "[[stream]]", scheme })
-        }
-        _ => Ok(entry),
-    }
+/// [`RunError::Schemes`], [`RunError::NoTraffic`].
+pub fn check_traffic(scenario: &Scenario, text: &str) -> Result<Schemes, RunError> {
+    let services = scenario.services();
+    let text = if text == AUTO { scenario.scheme.as_deref().unwrap_or(AUTO) } else { text };
+    let schemes = if text == AUTO {
+        Schemes::default_of(&services).map_err(SchemesError::from)?
+    } else {
+        Schemes::read(text, services.first().copied().unwrap_or(ServiceKind::File))?
+    };
+    let idle = schemes.entries().find(|entry| !services.contains(&entry.service()));
+    let Some(idle) = idle else { return Ok(schemes) };
+    let missing = match idle.service() {
+        ServiceKind::File => "[traffic]",
+        ServiceKind::Tunnel => "[[flow]]",
+        ServiceKind::Stream => "[[stream]]",
+    };
+    Err(RunError::NoTraffic { missing, scheme: idle.name })
 }
 
-/// Returns the service of the scenario's first kind of traffic.
-fn service_of(scenario: &Scenario) -> ServiceKind {
-    match scenario {
-        Scenario { traffic: Some(_), .. } => ServiceKind::File,
-        Scenario { flows, .. } if !flows.is_empty() => ServiceKind::Tunnel,
-        Scenario { streams, .. } if !streams.is_empty() => ServiceKind::Stream,
-        _ => ServiceKind::File,
-    }
-}
-
-/// Runs the scenario's traffic for the service of `scheme`, for at most `limit` of virtual time.
+/// Runs the scenario's traffic of the services that `schemes` names (see [`check_traffic`]), for at
+/// most `limit` of virtual time.
 ///
 /// The `observers` get every event. `progress` is called at least every half second of virtual
 /// time, and may end the run.
@@ -133,50 +77,50 @@ fn service_of(scenario: &Scenario) -> ServiceKind {
 pub fn run(
     scenario: &Scenario,
     config: SimulationConfig,
-    scheme: &str,
+    schemes: &str,
     limit: Duration,
     observers: Vec<Box<dyn Observer>>,
     progress: impl FnMut(&Step<'_>) -> ControlFlow<()>,
 ) -> Result<Outcome, RunError> {
-    let entry = check_traffic(scenario, scheme)?;
+    let schemes = check_traffic(scenario, schemes)?;
 
     // Let the mesh measure its links first.
     let settling = settling_time(&config.link);
     let mut sim = Simulation::new(config)?;
     observers.into_iter().for_each(|observer| sim.observe(observer));
-    let mut run = Run { scenario, scheme: entry.name, sim, stage: Stage::Measuring, progress };
+    let world = World { scenario, sim };
+    let mut run = Run { world, stage: Stage::Measuring, progress };
     run.advance(Instant::default() + settling, |_| false)?;
-    run.await_paths(entry.service())?;
-    let start = run.sim.now();
-
-    let service = match &scenario.traffic {
-        Some(traffic) if entry.service() == ServiceKind::File => {
-            ServiceOutcome::Transfer(transfer::run(&mut run, traffic, limit)?)
-        }
-        _ if entry.service() == ServiceKind::Stream => {
-            ServiceOutcome::Streams(streams::run(&mut run, limit)?)
-        }
-        _ => ServiceOutcome::Flows(flows::run(&mut run, limit)?),
-    };
+    for entry in schemes.entries() {
+        run.await_paths(entry.service())?;
+    }
+    let start = run.world.sim.now();
+    let services = run.carry(&schemes, limit)?;
 
     // The observers must have written everything before the result says that the run succeeded.
-    run.sim.finish().map_err(RunError::Observer)?;
-    let seconds = (run.sim.now() - start).as_secs_f64();
+    let World { mut sim, .. } = run.world;
+    sim.finish().map_err(RunError::Observer)?;
+    let seconds = (sim.now() - start).as_secs_f64();
     let trace = TraceOutcome {
         seed: scenario.seed,
-        sealed: run.sim.config().sealed,
-        trace_hash: run.sim.trace_hash(),
-        events: run.sim.trace_events(),
+        sealed: sim.config().sealed,
+        trace_hash: sim.trace_hash(),
+        events: sim.trace_events(),
     };
-    let outcome = Outcome::new(&scenario.name, entry.name, seconds, run.usage(), service);
+    let usage = usage(&World { scenario, sim });
+    let outcome = Outcome::new(&scenario.name, &schemes.to_string(), seconds, usage, services);
     Ok(Outcome { trace: Some(trace), ..outcome })
+}
+
+/// Returns the use of the channel by each node, by name.
+fn usage(world: &World<'_>) -> BTreeMap<String, Usage> {
+    let of = |node| world.sim.host(node).stack().map(Stack::usage).unwrap_or_default();
+    (0..world.sim.len()).map(|node| (world.name(node), of(node))).collect()
 }
 
 /// A run under way.
 struct Run<'a, P> {
-    scenario: &'a Scenario,
-    scheme: &'static str,
-    sim: Simulation,
+    world: World<'a>,
     stage: Stage,
     progress: P,
 }
@@ -191,16 +135,16 @@ impl<P: FnMut(&Step<'_>) -> ControlFlow<()>> Run<'_, P> {
     ) -> Result<bool, RunError> {
         // In pieces, so that a caller can show progress and stop a long run.
         let mut ended = false;
-        while !ended && self.sim.now() < until {
-            let next = self.sim.now() + Duration::from_millis(500);
-            ended = self.sim.run_until(next.min(until), &mut over);
+        while !ended && self.world.sim.now() < until {
+            let next = self.world.sim.now() + Duration::from_millis(500);
+            ended = self.world.sim.run_until(next.min(until), &mut over);
 
             // An observer has failed, for instance because the disk is full.
-            if self.sim.is_stopped() {
-                self.sim.finish().map_err(RunError::Observer)?;
+            if self.world.sim.is_stopped() {
+                self.world.sim.finish().map_err(RunError::Observer)?;
                 return Ok(ended);
             }
-            let step = Step { sim: &self.sim, stage: self.stage };
+            let step = Step { sim: &self.world.sim, stage: self.stage };
             if (self.progress)(&step).is_break() {
                 return Err(RunError::Interrupted);
             }
@@ -208,16 +152,52 @@ impl<P: FnMut(&Step<'_>) -> ControlFlow<()>> Run<'_, P> {
         Ok(ended)
     }
 
-    /// Returns the name of a node.
-    fn name(&self, node: usize) -> String {
-        self.scenario.nodes[node].name.clone()
+    /// Carries the traffic of each scheme's service, all side by side, for at most `limit`.
+    fn carry(&mut self, schemes: &Schemes, limit: Duration) -> Result<ServiceOutcomes, RunError> {
+        // Flows and streams check their settings, so they are set up before the file is sent.
+        let start = self.world.sim.now();
+        let end = start + limit;
+        let mut loads: Vec<Box<dyn Load>> = Vec::new();
+        if let Some(entry) = schemes.of(ServiceKind::Tunnel) {
+            loads.push(Box::new(flows::Flows::begin(&mut self.world, entry.name, end)?));
+        }
+        if let Some(entry) = schemes.of(ServiceKind::Stream) {
+            loads.push(Box::new(streams::Streams::begin(&self.world, entry.name, end)?));
+        }
+        if let Some(entry) = schemes.of(ServiceKind::File) {
+            loads.insert(0, Box::new(transfer::Sending::begin(&mut self.world, entry.name)?));
+        }
+
+        let mut outcomes = ServiceOutcomes::default();
+        while let Some(first) = loads.first() {
+            // The file, if there is one, tells more about the progress than the clock.
+            self.stage = first.stage();
+
+            // Send what is due now, and run until the next timer or an event that lets a load act.
+            for load in &mut loads {
+                load.act(&mut self.world.sim)?;
+            }
+            let now = self.world.sim.now();
+            let due = loads.iter_mut().filter_map(|load| load.due(now));
+            let until = due.chain([end]).min().unwrap_or(end);
+            self.advance(until, |sim| loads.iter_mut().any(|load| load.may_act(sim, now)))?;
+            loads.iter_mut().for_each(|load| load.observe(&mut self.world));
+
+            // Collect the results of loads that are over.
+            let is_cut = self.world.sim.now() >= end || self.world.sim.is_stopped();
+            let (over, rest): (Vec<_>, Vec<_>) =
+                loads.into_iter().partition(|load| is_cut || load.is_over(&self.world.sim));
+            over.into_iter().for_each(|load| load.conclude(&self.world, &mut outcomes));
+            loads = rest;
+        }
+        Ok(outcomes)
     }
 
     /// Waits until the sources of this service's traffic know paths to all receivers. For services
     /// with feedback, the receivers must know paths back as well.
     fn await_paths(&mut self, service: ServiceKind) -> Result<(), RunError> {
         // Source and receivers of each transfer, flow or stream.
-        let scenario = self.scenario;
+        let scenario = self.world.scenario;
         let ends: Vec<(usize, Vec<usize>)> = match service {
             ServiceKind::File => {
                 scenario.traffic.iter().map(|file| (file.from, file.to.clone())).collect()
@@ -246,22 +226,17 @@ impl<P: FnMut(&Step<'_>) -> ControlFlow<()>> Run<'_, P> {
 
         // On weak links some measurements come late. A pair that stays without a path is a fault of
         // the scenario, and the error names it.
-        let end = self.sim.now() + LONGEST_WAIT;
-        while let Some((from, to)) = missing(&self.sim) {
-            if self.sim.is_stopped() {
+        let end = self.world.sim.now() + LONGEST_WAIT;
+        while let Some((from, to)) = missing(&self.world.sim) {
+            if self.world.sim.is_stopped() {
                 return Ok(());
             }
-            if self.sim.now() >= end {
-                return Err(RunError::Unreachable { from: self.name(from), to: self.name(to) });
+            if self.world.sim.now() >= end {
+                let [from, to] = [from, to].map(|node| self.world.name(node));
+                return Err(RunError::Unreachable { from, to });
             }
-            self.advance(self.sim.now() + WAIT, |_| false)?;
+            self.advance(self.world.sim.now() + WAIT, |_| false)?;
         }
         Ok(())
-    }
-
-    /// Returns the use of the channel by each node, by name.
-    fn usage(&self) -> BTreeMap<String, Usage> {
-        let of = |node| self.sim.host(node).stack().map(Stack::usage).unwrap_or_default();
-        (0..self.sim.len()).map(|node| (self.name(node), of(node))).collect()
     }
 }

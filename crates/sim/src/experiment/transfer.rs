@@ -1,39 +1,80 @@
 //! The file transfer of a scenario: sends the file, waits for the end, and checks what arrived.
 
-use super::{Run, RunError, Stage, Step};
+use super::error::RunError;
+use super::load::{Load, World};
+use super::step::Stage;
 use crate::host::Observation;
-use crate::outcome::{ReceiverOutcome, TransferOutcome};
-use crate::scenario::{Content, Traffic};
+use crate::outcome::{ReceiverOutcome, ServiceOutcomes, TransferOutcome};
+use crate::scenario::Content;
 use crate::simulation::{Simulation, node_id};
 use ncmesh_engine::file::TransferStatus;
 use ncmesh_engine::rng;
-use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::time::Instant;
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
-use std::ops::ControlFlow;
 
-/// Runs the file transfer, for at most `limit`.
-pub(super) fn run<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
-    run: &mut Run<'_, P>,
-    traffic: &Traffic,
-    limit: Duration,
-) -> Result<TransferOutcome, RunError> {
-    let contents = contents(&traffic.content, run.scenario.seed)?;
+/// The file transfer under way.
+pub(super) struct Sending {
+    flow: FlowId,
+    from: usize,
+    to: Vec<usize>,
+    contents: Vec<u8>,
+    start: Instant,
+    /// Number of observations that were searched for the end.
+    seen: usize,
+    ended: bool,
+}
 
-    let start = run.sim.now();
-    let flow = run.sim.send_file(run.scheme, traffic.from, Some(&traffic.to), contents.clone())?;
+impl Sending {
+    /// Begins to send the scenario's file.
+    pub(super) fn begin(world: &mut World<'_>, scheme: &'static str) -> Result<Self, RunError> {
+        let missing = RunError::NoTraffic { missing: "[traffic]", scheme };
+        let traffic = world.scenario.traffic.as_ref().ok_or(missing)?;
+        let contents = contents(&traffic.content, world.scenario.seed)?;
+        let start = world.sim.now();
+        let (from, to) = (traffic.from, traffic.to.clone());
+        let flow = world.sim.send_file(scheme, from, Some(&to), contents.clone())?;
+        Ok(Self { flow, from, to, contents, start, seen: 0, ended: false })
+    }
 
-    run.stage = Stage::Transfer { from: traffic.from };
+    /// Looks whether the source has ended the transfer. Only new observations are searched.
+    fn look(&mut self, sim: &Simulation) {
+        let ended = Observation::SendEnded(self.flow);
+        let new = &sim.observations()[self.seen..];
+        self.ended |= new.iter().any(|(_, _, happened)| *happened == ended);
+        self.seen = sim.observations().len();
+    }
+}
 
-    // The transfer is over when its source has ended it. Only new observations are searched.
-    let mut seen = 0;
-    run.advance(start + limit, |sim| {
-        let ended =
-            sim.observations()[seen..].iter().any(|(_, _, h)| *h == Observation::SendEnded(flow));
-        seen = sim.observations().len();
-        ended
-    })?;
-    Ok(outcome(run, traffic, flow, start, &contents))
+impl Load for Sending {
+    fn stage(&self) -> Stage {
+        Stage::Transfer { from: self.from }
+    }
+
+    fn is_over(&self, _: &Simulation) -> bool {
+        self.ended
+    }
+
+    fn act(&mut self, _: &mut Simulation) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    fn due(&mut self, _: Instant) -> Option<Instant> {
+        None
+    }
+
+    fn may_act(&mut self, sim: &Simulation, _: Instant) -> bool {
+        self.look(sim);
+        self.ended
+    }
+
+    fn observe(&mut self, world: &mut World<'_>) {
+        self.look(&world.sim);
+    }
+
+    fn conclude(self: Box<Self>, world: &World<'_>, outcomes: &mut ServiceOutcomes) {
+        outcomes.transfer = Some(self.outcome(world));
+    }
 }
 
 /// Returns the contents of a scenario's file transfer.
@@ -53,40 +94,34 @@ pub fn contents(content: &Content, seed: u64) -> Result<Vec<u8>, RunError> {
     }
 }
 
-/// Returns the result of the transfer `flow`, which began at `start`.
-fn outcome<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
-    run: &Run<'_, P>,
-    traffic: &Traffic,
-    flow: FlowId,
-    start: Instant,
-    contents: &[u8],
-) -> TransferOutcome {
-    let sim = &run.sim;
-    // A receiver counts as verified if it reported the file, and if it is byte for byte the one
-    // that was sent: the simulation does not rely on the protocol's own check.
-    let receivers = traffic.to.iter().map(|node| {
-        let at = sim
-            .observations()
-            .iter()
-            .find(|(_, n, h)| n == node && *h == Observation::Delivered(flow));
-        let seconds = at.map(|(at, ..)| (*at - start).as_secs_f64());
-        let received = sim.host(*node).storage().received(flow);
-        ReceiverOutcome {
-            node: run.name(*node),
-            verified: seconds.is_some() && received == contents,
-            bytes: received.len() as u64,
-            seconds,
-            throughput_bps: seconds.map(|t| contents.len() as f64 * 8.0 / t),
-        }
-    });
+impl Sending {
+    /// Returns the result of the transfer.
+    fn outcome(&self, world: &World<'_>) -> TransferOutcome {
+        // A receiver counts as verified if it reported the file, and if it is byte for byte the one
+        // that was sent: the simulation does not rely on the protocol's own check.
+        let (sim, contents) = (&world.sim, &self.contents);
+        let delivered = Observation::Delivered(self.flow);
+        let receivers = self.to.iter().map(|node| {
+            let at = sim.observations().iter().find(|(_, n, h)| n == node && *h == delivered);
+            let seconds = at.map(|(at, ..)| (*at - self.start).as_secs_f64());
+            let received = sim.host(*node).storage().received(self.flow);
+            ReceiverOutcome {
+                node: world.name(*node),
+                verified: seconds.is_some() && received == *contents,
+                bytes: received.len() as u64,
+                seconds,
+                throughput_bps: seconds.map(|t| contents.len() as f64 * 8.0 / t),
+            }
+        });
 
-    let status = status(sim, traffic.from, flow);
-    let listed = status.iter().flat_map(|t| &t.forwarders);
-    TransferOutcome {
-        bytes: contents.len() as u64,
-        receivers: receivers.collect(),
-        source_redundancy: status.as_ref().map_or(0.0, |t| t.source_redundancy),
-        forwarders: listed.map(|node| run.name(usize::from(node.0) - 1)).collect(),
+        let status = status(sim, self.from, self.flow);
+        let listed = status.iter().flat_map(|t| &t.forwarders);
+        TransferOutcome {
+            bytes: contents.len() as u64,
+            receivers: receivers.collect(),
+            source_redundancy: status.as_ref().map_or(0.0, |t| t.source_redundancy),
+            forwarders: listed.map(|node| world.name(usize::from(node.0) - 1)).collect(),
+        }
     }
 }
 

@@ -22,12 +22,13 @@ pub use streams::{
     StreamsOutcome,
 };
 
-/// Result of a run. A file transfer has receivers, a tunnel flows, live streams have streams.
+/// Result of a run. A file transfer has receivers, a tunnel flows, live streams have streams. A run
+/// of several services has all of these.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Outcome {
     /// Name of the scenario.
     pub scenario: String,
-    /// Name of the engine.
+    /// Name of the scheme. Of several services, that of each, such as `file=cascade,tunnel=braid`.
     pub scheme: String,
     /// Version of ncmesh.
     pub version: String,
@@ -38,9 +39,9 @@ pub struct Outcome {
     pub transmissions: u64,
     /// Use of the channel by each node since it started, by name.
     pub nodes: BTreeMap<String, Usage>,
-    /// Result of the service that the engine offers.
+    /// Result of each service that had traffic.
     #[serde(flatten)]
-    pub service: ServiceOutcome,
+    pub services: ServiceOutcomes,
     /// Trace of the simulator. `None` in the lab.
     #[serde(flatten)]
     pub trace: Option<TraceOutcome>,
@@ -49,16 +50,18 @@ pub struct Outcome {
     pub lab: Option<LabOutcome>,
 }
 
-/// Results of each service.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum ServiceOutcome {
+/// Result of each service. A service without traffic in the run has none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ServiceOutcomes {
     /// Result of a file transfer.
-    Transfer(TransferOutcome),
+    #[serde(flatten)]
+    pub transfer: Option<TransferOutcome>,
     /// Results of flows of packets.
-    Flows(FlowsOutcome),
+    #[serde(flatten)]
+    pub flows: Option<FlowsOutcome>,
     /// Results of live streams.
-    Streams(StreamsOutcome),
+    #[serde(flatten)]
+    pub streams: Option<StreamsOutcome>,
 }
 
 /// Identity of a simulated run.
@@ -88,14 +91,14 @@ pub struct LabOutcome {
 }
 
 impl Outcome {
-    /// Returns the result of `carried` by `scheme`, of a run without trace and lab.
+    /// Returns the result of `services` by `scheme`, of a run without trace and lab.
     #[must_use]
     pub fn new(
         scenario: &str,
         scheme: &str,
         seconds: f64,
         nodes: BTreeMap<String, Usage>,
-        service: ServiceOutcome,
+        services: ServiceOutcomes,
     ) -> Self {
         Self {
             scenario: scenario.to_owned(),
@@ -104,7 +107,7 @@ impl Outcome {
             seconds,
             transmissions: nodes.values().map(|usage| usage.transmissions).sum(),
             nodes,
-            service,
+            services,
             trace: None,
             lab: None,
         }
@@ -113,28 +116,19 @@ impl Outcome {
     /// Returns the result of the file transfer, if the run was one.
     #[must_use]
     pub fn transfer(&self) -> Option<&TransferOutcome> {
-        match &self.service {
-            ServiceOutcome::Transfer(transfer) => Some(transfer),
-            ServiceOutcome::Flows(_) | ServiceOutcome::Streams(_) => None,
-        }
+        self.services.transfer.as_ref()
     }
 
     /// Returns the results of flows, if the run had any.
     #[must_use]
     pub fn flows(&self) -> Option<&FlowsOutcome> {
-        match &self.service {
-            ServiceOutcome::Flows(flows) => Some(flows),
-            ServiceOutcome::Transfer(_) | ServiceOutcome::Streams(_) => None,
-        }
+        self.services.flows.as_ref()
     }
 
     /// Returns the results of streams, if the run had any.
     #[must_use]
     pub fn streams(&self) -> Option<&StreamsOutcome> {
-        match &self.service {
-            ServiceOutcome::Streams(streams) => Some(streams),
-            ServiceOutcome::Transfer(_) | ServiceOutcome::Flows(_) => None,
-        }
+        self.services.streams.as_ref()
     }
 }
 

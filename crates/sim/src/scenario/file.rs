@@ -27,6 +27,7 @@ pub(super) struct File {
     pub(super) seed: u64,
     #[serde(default = "yes")]
     pub(super) sealed: bool,
+    pub(super) scheme: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) nodes: Vec<Spanned<String>>,
     #[serde(default)]

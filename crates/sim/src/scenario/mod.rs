@@ -11,6 +11,7 @@
 //! description = "One source, two relays, one destination"
 //! seed = 1                                 # seed of all random draws; 1 if absent
 //! sealed = true                            # simulations really encrypt frames; true if absent
+//! scheme = "auto"                          # schemes of `auto`; the default ones if absent
 //! nodes = ["s", "r1", "r2", "d"]           # or [[node]] tables with name and x, y, z in metres
 //!
 //! [medium]
@@ -104,6 +105,7 @@ pub use stream::{Layer, Stream, StreamReceiver};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
 
@@ -241,6 +243,8 @@ pub struct Scenario {
     pub seed: u64,
     /// Whether a simulation encrypts frames. If not, a null cipher adds as many bytes.
     pub sealed: bool,
+    /// Schemes that `auto` stands for, if the scenario names some.
+    pub scheme: Option<String>,
     /// All nodes. The node id is the index + 1, the radio is the index.
     pub nodes: Vec<Node>,
     /// How the nodes move, if they do. Their positions are those at the beginning.
@@ -322,6 +326,15 @@ impl Scenario {
     pub fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
         *self = overrides::with(&self.source, assignment)?;
         Ok(())
+    }
+
+    /// Returns the services that the scenario has traffic of, in the order of [`ServiceKind`].
+    #[must_use]
+    pub fn services(&self) -> Vec<ServiceKind> {
+        let file = self.traffic.as_ref().map(|_| ServiceKind::File);
+        let tunnel = (!self.flows.is_empty()).then_some(ServiceKind::Tunnel);
+        let stream = (!self.streams.is_empty()).then_some(ServiceKind::Stream);
+        [file, tunnel, stream].into_iter().flatten().collect()
     }
 
     /// Returns the index of the node named `name`.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_medium::{ChannelConfig, LinkKind, LossMatrix, MediumConfig, RadioId};
 use toml::Spanned;
@@ -15,6 +16,8 @@ use super::file::{self, File};
 use super::medium::Medium;
 use super::network::Mesh;
 use super::reader::{Original, Reader, TIMES, check_name, find, index_by_name};
+use crate::schemes::{Schemes, SchemesError};
+
 use super::{
     Content, Flow, Measure, Node, Processing, Scenario, ScenarioError, Tcp, Traffic, Transport,
 };
@@ -72,13 +75,14 @@ pub(super) fn scenario(
     let streams: Result<Vec<_>, _> =
         file.stream.iter().map(|stream| reader.stream(stream, &nodes)).collect();
 
-    Ok(Scenario {
+    let scenario = Scenario {
         flows: flows?,
         streams: streams?,
         name: file.name.into_inner(),
         description: file.description,
         seed: file.seed,
         sealed: file.sealed,
+        scheme: file.scheme.as_ref().map(|scheme| scheme.get_ref().clone()),
         nodes,
         mobility,
         measure,
@@ -88,7 +92,15 @@ pub(super) fn scenario(
         mtu,
         medium,
         source: Original { table, origin: origin.to_owned(), directory: directory.to_owned() },
-    })
+    };
+
+    // A scheme's name is checked with its place in the file, before anything asks for it.
+    if let Some(scheme) = &file.scheme {
+        let wrong = |e: SchemesError| ScenarioError::value(reader.place(scheme), e.to_string());
+        let usual = scenario.services().first().copied().unwrap_or(ServiceKind::File);
+        Schemes::read(scheme.get_ref(), usual).map_err(wrong)?;
+    }
+    Ok(scenario)
 }
 
 impl Reader<'_> {

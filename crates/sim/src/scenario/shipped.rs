@@ -6,7 +6,7 @@ use std::path::Path;
 pub(super) const DIRECTORY: &str = "<shipped>";
 
 /// Shipped scenarios, by the name of their files.
-const SCENARIOS: [(&str, &str); 13] = [
+const SCENARIOS: [(&str, &str); 14] = [
     ("building", include_str!("../../scenarios/building.toml")),
     ("cars", include_str!("../../scenarios/cars.toml")),
     ("cross", include_str!("../../scenarios/cross.toml")),
@@ -17,6 +17,7 @@ const SCENARIOS: [(&str, &str); 13] = [
     ("mesh", include_str!("../../scenarios/mesh.toml")),
     ("pair", include_str!("../../scenarios/pair.toml")),
     ("patrol", include_str!("../../scenarios/patrol.toml")),
+    ("side-by-side", include_str!("../../scenarios/side-by-side.toml")),
     ("stream", include_str!("../../scenarios/stream.toml")),
     ("tunnel", include_str!("../../scenarios/tunnel.toml")),
     ("walkers", include_str!("../../scenarios/walkers.toml")),

@@ -10,6 +10,7 @@ use ncmesh_engine::topology::{LinkState, Links, Topology};
 use ncmesh_medium::{MediumConfig, MediumError};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
+use ncmesh_stack::share::ShareConfig;
 use ncmesh_stack::{ConfigError, StackConfig};
 use ncmesh_wire::{Cipher, Key, Salt, Versions};
 use rand_core::RngCore;
@@ -34,6 +35,8 @@ pub struct SimulationConfig {
     pub link: LinkConfig,
     /// Settings of routing, section `route`.
     pub route: RouteConfig,
+    /// `[share]`.
+    pub share: ShareConfig,
     /// Sections of the engines, by name.
     pub engines: toml::Table,
     /// Whether frames are encrypted. If not, a null cipher adds as many bytes.
@@ -83,7 +86,7 @@ impl SimulationConfig {
         // Each engine checks its own section when a node is built.
         let mut engines = toml::Table::new();
         for (name, section) in &scenario.protocol {
-            if !matches!(name.as_str(), "link" | "route") {
+            if !matches!(name.as_str(), "link" | "route" | "share") {
                 engines.insert(name.clone(), toml::Value::Table(section.clone()));
             }
         }
@@ -94,6 +97,7 @@ impl SimulationConfig {
             mtu: scenario.mtu,
             link: section(scenario, "link")?,
             route: section(scenario, "route")?,
+            share: section(scenario, "share")?,
             engines,
             sealed: scenario.sealed,
             knowledge: scenario.measure.map_or(Knowledge::Own, Knowledge::Measured),
@@ -129,6 +133,7 @@ impl SimulationConfig {
             cipher: self.cipher(),
             link: self.link.clone(),
             route: self.route.clone(),
+            share: self.share.clone(),
             engines: self.engines.clone(),
             file: FileLimits::default(),
         }

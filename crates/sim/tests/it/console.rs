@@ -3,9 +3,10 @@
 use ncmesh_console::Sink;
 use ncmesh_console::recording::Reader;
 use ncmesh_console::schema::{Count, EventKind, Key, Message, Meta, Stage};
+use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Console, Observer, Simulation, SimulationConfig, Step};
+use ncmesh_sim::{Console, Observer, Schemes, Simulation, SimulationConfig, Step};
 use std::cell::RefCell;
 use std::io;
 use std::ops::ControlFlow;
@@ -27,6 +28,10 @@ impl Sink for Kept {
     }
 }
 
+fn schemes(name: &str) -> Schemes {
+    Schemes::read(name, ServiceKind::File).expect("it exists")
+}
+
 fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
 }
@@ -43,7 +48,7 @@ fn run(name: &str, seconds: u64, scheme: &'static str) -> Vec<Message> {
     };
     let kept = Kept::default();
     let config = SimulationConfig::from_scenario(&scenario).expect("valid");
-    let console = Console::new(&scenario, &config, scheme, kept.clone());
+    let console = Console::new(&scenario, &config, &schemes(scheme), kept.clone());
     let observed = hash(vec![Box::new(console) as Box<dyn Observer>]);
     assert_eq!(observed, hash(Vec::new()), "looking changes the run");
     kept.0.take()
@@ -182,7 +187,12 @@ fn a_mesh_of_one_node_is_told_and_a_restart_is_an_event() {
     let config = SimulationConfig::from_scenario(&scenario).expect("valid");
     let kept = Kept::default();
     let mut simulation = Simulation::new(config.clone()).expect("valid");
-    simulation.observe(Box::new(Console::new(&scenario, &config, "cascade", kept.clone())));
+    simulation.observe(Box::new(Console::new(
+        &scenario,
+        &config,
+        &schemes("cascade"),
+        kept.clone(),
+    )));
     simulation.run_for(Duration::from_secs(2));
     simulation.switch_off(0);
     simulation.run_for(Duration::from_secs(2));

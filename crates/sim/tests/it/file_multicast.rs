@@ -16,6 +16,7 @@ fn config(loss: LossMatrix, seed: u64) -> SimulationConfig {
         mtu: 1500,
         link: LinkConfig { quick_hello_s: 0.1, ..Default::default() },
         route: RouteConfig::default(),
+        share: Default::default(),
         engines: toml::Table::new(),
         sealed: true,
         knowledge: Knowledge::Own,

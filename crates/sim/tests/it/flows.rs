@@ -294,18 +294,51 @@ fn auto_is_the_default_for_what_the_scenario_carries() {
     let chosen = |traffic: &str, scheme: &str| {
         let text = format!("{LINE}{traffic}");
         let scenario = Scenario::parse(&text, "line.toml", Path::new("")).unwrap();
-        check_traffic(&scenario, scheme).map(|entry| entry.name).map_err(|e| e.to_string())
+        check_traffic(&scenario, scheme).map(|s| s.to_string()).map_err(|e| e.to_string())
     };
     let flow = r#"flow = [{ from = "a", to = "c" }]"#;
     let both = format!("traffic = {{ from = \"a\", to = [\"c\"], size = \"1kB\" }}\n{flow}");
-    assert_eq!(chosen(flow, "auto"), Ok("braid"));
-    assert_eq!(chosen(&both, "auto"), Ok("cascade"));
-    assert_eq!(chosen(&both, "xor"), Ok("xor"));
-    let unknown = chosen(flow, "x").unwrap_err();
-    assert!(
-        unknown.starts_with("no tunnel scheme is called \"x\"; there are: auto, braid, "),
-        "{unknown}"
-    );
+    let all = "file=cascade,tunnel=braid";
+    for (traffic, schemes, carried) in [
+        (flow, "auto", "braid"),
+        (&both, "auto", all),
+        (&both, all, all),
+        (&both, "tunnel=auto, file=cascade", all),
+        // A name, and a list, leave out the traffic of other services.
+        (&both, "xor", "xor"),
+        (&both, "file=more", "more"),
+        // The scenario's own choice holds for `auto` only.
+        (&format!("scheme = \"file=more\"\n{both}"), "auto", "more"),
+        (&format!("scheme = \"file=more\"\n{both}"), "tunnel=xor", "xor"),
+    ] {
+        assert_eq!(chosen(traffic, schemes).as_deref(), Ok(carried), "{schemes}");
+    }
+}
+
+#[test]
+fn wrong_names_of_schemes_give_one_clear_line() {
+    let flow = r#"flow = [{ from = "a", to = "c" }]"#;
+    let scenario = Scenario::parse(&format!("{LINE}{flow}"), "line.toml", Path::new("")).unwrap();
+    for (schemes, problem) in [
+        ("x", "no tunnel scheme is called \"x\"; there are: auto, braid, "),
+        ("tunnel=cascade", "no tunnel scheme is called \"cascade\"; there are: auto, braid, "),
+        ("tunel=braid", "no service is called \"tunel\"; there are: file, tunnel, stream; did you"),
+        (
+            "tunnel=braid,xor",
+            "\"xor\" in a list of schemes lacks its service: write SERVICE=SCHEME",
+        ),
+        ("tunnel=braid,tunnel=xor", "service tunnel is named twice: give it one scheme"),
+        ("tunnel=braid,file=auto", "the scenario has no [traffic]: cascade has nothing to carry"),
+        ("", "no tunnel scheme is called \"\""),
+    ] {
+        let error = check_traffic(&scenario, schemes).err().unwrap().to_string();
+        assert!(error.starts_with(problem), "{schemes}: {error}");
+    }
+
+    // In the scenario, the line is named too.
+    let text = format!("{LINE}scheme = \"tunnel=x\"\n{flow}");
+    let error = Scenario::parse(&text, "line.toml", Path::new("")).unwrap_err().to_string();
+    assert!(error.starts_with("line.toml:7: no tunnel scheme is called \"x\""), "{error}");
 }
 
 #[test]

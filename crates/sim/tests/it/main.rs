@@ -12,4 +12,6 @@ mod outcome;
 mod scenario_file;
 mod scenarios;
 mod schema;
+mod sharing;
+mod side_by_side;
 mod streams;

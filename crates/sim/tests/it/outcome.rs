@@ -1,7 +1,7 @@
 //! The schema of results and the results themselves have the same fields.
 
 use ncmesh_engine::time::Duration;
-use ncmesh_sim::outcome::{LabOutcome, Outcome, Samples, ServiceOutcome, schema};
+use ncmesh_sim::outcome::{LabOutcome, Outcome, Samples, schema};
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{SimulationConfig, run};
 use serde_json::{Map, Value};
@@ -44,10 +44,10 @@ fn outcomes() -> Vec<Outcome> {
     let file = outcome("pacifier", r#"traffic = { from = "a", to = ["c"], size = "100kB" }"#);
     let mut flows = outcome("xor", FLOWS);
     let mut streams = outcome("multirate", STREAM);
-    if let ServiceOutcome::Flows(of) = &mut flows.service {
+    if let Some(of) = &mut flows.services.flows {
         of.samples = Some(Samples { seconds: vec![1.0], delivered: vec![vec![1], vec![2]] });
     }
-    if let ServiceOutcome::Streams(of) = &mut streams.service {
+    if let Some(of) = &mut streams.services.streams {
         of.cpu = [("a".to_owned(), 0.1)].into();
     }
     let lab = LabOutcome { lag_mean_ms: 0.1, lag_max_ms: 1.0, frames: 7, dir: None };

@@ -97,6 +97,7 @@ impl Lone {
             cipher: Cipher::Null,
             link: Default::default(),
             route: Default::default(),
+            share: Default::default(),
             engines: toml::Table::new(),
             file: FileLimits::default(),
         };

@@ -1,13 +1,13 @@
 //! Measurement of a flow from outside, whatever its transport protocol.
 
-use super::{Run, RunError, Step};
+use super::RunError;
+use crate::experiment::load::World;
 use crate::outcome::FlowOutcome;
 use crate::scenario::Flow;
 use crate::simulation::{Simulation, node_id};
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::FlowStatus;
 use std::net::Ipv4Addr;
-use std::ops::ControlFlow;
 
 /// Data frames of a flow that its destination has heard since it started.
 #[derive(Clone, Copy, Debug, Default)]
@@ -121,12 +121,12 @@ impl FlowMeter {
     }
 
     /// Appends a sample to the time series.
-    pub(super) fn sample<P: FnMut(&Step<'_>) -> ControlFlow<()>>(&mut self, run: &Run<'_, P>) {
-        let now = run.sim.now();
+    pub(super) fn sample(&mut self, world: &World<'_>) {
+        let now = world.sim.now();
         if now < self.begins {
             return;
         }
-        let innovative = self.heard(&run.sim).innovative;
+        let innovative = self.heard(&world.sim).innovative;
         let series = &mut self.outcome.series;
         series.seconds.push((now - self.begins).as_secs_f64());
         series.delivered.push(self.delivered);
@@ -135,9 +135,9 @@ impl FlowMeter {
 
         // A node's series of credits begins with zeros if the node learns of the flow late, so that
         // all series have one length.
-        for node in 0..run.sim.len() {
-            let credits = self.status(&run.sim, node).map(|flow| flow.credits);
-            let (known, name) = (&mut self.outcome.series.credits, run.name(node));
+        for node in 0..world.sim.len() {
+            let credits = self.status(&world.sim, node).map(|flow| flow.credits);
+            let (known, name) = (&mut self.outcome.series.credits, world.name(node));
             if credits.is_some() || known.contains_key(&name) {
                 let series = known.entry(name).or_insert_with(|| vec![0; samples - 1]);
                 series.push(credits.unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Flows through a tunnel: the loop that runs them, whatever their transport protocol.
+//! Flows through a tunnel, whatever their transport protocol.
 //!
 //! Each flow has a [`TrafficSource`], which produces its packets and checks those that arrive, and
 //! a [`FlowMeter`], which measures it from outside. The packets pass through the gateways of both
@@ -8,18 +8,19 @@ mod meter;
 mod packets;
 mod tcp;
 
-use super::{Run, RunError, Stage, Step};
-use crate::outcome::{CodingOutcome, FlowOutcome, FlowsOutcome};
+use super::error::RunError;
+use super::load::{Load, World};
+use super::step::Stage;
+use crate::outcome::{CodingOutcome, FlowOutcome, FlowsOutcome, ServiceOutcomes};
 use crate::scenario::{Flow, Transport};
 use crate::simulation::{IpArrival, Simulation, node_id};
 use meter::{Ends, FlowMeter};
-use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::time::Instant;
 use ncmesh_host::gateway::{DEFAULT_QUEUE, GatewayConfig, Target};
 use ncmesh_medium::MacConfig;
 use ncmesh_wire::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
-use std::ops::ControlFlow;
 
 /// Number of samples of a time series over the longest flow.
 const SAMPLES: u32 = 200;
@@ -57,67 +58,92 @@ struct RunningFlow {
     traffic: Box<dyn TrafficSource>,
 }
 
-/// Runs the scenario's flows, for at most `limit`.
-pub(super) fn run<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
-    run: &mut Run<'_, P>,
-    limit: Duration,
-) -> Result<FlowsOutcome, RunError> {
-    let start = run.sim.now();
-    let mut flows = running_flows(run, start)?;
-    open_gateways(run, &flows);
-    let end = flows.iter().map(|flow| flow.meter.ends).max().unwrap_or(start).min(start + limit);
-    run.stage = Stage::Timed { begins: start, ends: end };
-    let every = (end - start) / SAMPLES;
-    let mut sample_at = start;
-    while run.sim.now() < end && !flows.iter().all(|flow| flow.traffic.is_over()) {
-        // Send what is due now.
-        for flow in &mut flows {
-            flow.traffic.act(&mut flow.meter, &mut run.sim)?;
-        }
+/// The scenario's flows under way.
+pub(super) struct Flows {
+    scheme: &'static str,
+    flows: Vec<RunningFlow>,
+    start: Instant,
+    /// End of the last flow, or of the run.
+    end: Instant,
+    sample_at: Instant,
+}
 
-        // Run until the next timer or sample, or until an event lets a flow send more.
-        let now = run.sim.now();
-        let due = flows.iter_mut().filter_map(|flow| flow.due(now)).min();
-        let until = due.into_iter().chain([sample_at, end]).min().unwrap_or(end);
-        run.advance(until, |sim| flows.iter().any(|flow| flow.may_act(sim, now)))?;
+impl Flows {
+    /// Sets up all flows and the gateways at their ends. The run ends at `limit` at the latest.
+    pub(super) fn begin(
+        world: &mut World<'_>,
+        scheme: &'static str,
+        limit: Instant,
+    ) -> Result<Self, RunError> {
+        let start = world.sim.now();
+        let flows = running_flows(world, scheme, start)?;
+        open_gateways(world, scheme, &flows);
+        let end = flows.iter().map(|flow| flow.meter.ends).max().unwrap_or(start).min(limit);
+        Ok(Self { scheme, flows, start, end, sample_at: start })
+    }
+}
 
+impl Load for Flows {
+    fn stage(&self) -> Stage {
+        Stage::Timed { begins: self.start, ends: self.end }
+    }
+
+    fn is_over(&self, sim: &Simulation) -> bool {
+        sim.now() >= self.end || self.flows.iter().all(|flow| flow.traffic.is_over())
+    }
+
+    fn act(&mut self, sim: &mut Simulation) -> Result<(), RunError> {
+        self.flows.iter_mut().try_for_each(|flow| flow.traffic.act(&mut flow.meter, sim))
+    }
+
+    fn due(&mut self, now: Instant) -> Option<Instant> {
+        let due = self.flows.iter_mut().filter_map(|flow| flow.due(now));
+        due.chain([self.sample_at, self.end]).min()
+    }
+
+    fn may_act(&mut self, sim: &Simulation, last: Instant) -> bool {
+        self.flows.iter().any(|flow| flow.may_act(sim, last))
+    }
+
+    fn observe(&mut self, world: &mut World<'_>) {
         // Hand over what arrived meanwhile. Each flow recognises its own packets.
-        for arrival in run.sim.take_ip_packets() {
-            for flow in &mut flows {
+        for arrival in world.sim.take_ip_packets() {
+            for flow in &mut self.flows {
                 flow.traffic.receive(&mut flow.meter, &arrival);
             }
         }
 
         // The measurement of a flow begins after its warm-up: keep the counters of this instant, to
         // subtract them at the end.
-        let now = run.sim.now();
-        flows.iter_mut().filter(|flow| flow.meter.counts_from == now).for_each(|flow| {
-            flow.meter.before = flow.meter.heard(&run.sim);
-            flow.meter.taken_before = flow.meter.taken(&run.sim);
+        let now = world.sim.now();
+        self.flows.iter_mut().filter(|flow| flow.meter.counts_from == now).for_each(|flow| {
+            flow.meter.before = flow.meter.heard(&world.sim);
+            flow.meter.taken_before = flow.meter.taken(&world.sim);
             flow.traffic.begin_counting();
         });
-        if now >= sample_at {
-            sample_at = now + every;
-            flows.iter_mut().for_each(|flow| flow.meter.sample(run));
-        }
-        if run.sim.is_stopped() {
-            break;
+        if now >= self.sample_at {
+            self.sample_at = now + (self.end - self.start) / SAMPLES;
+            self.flows.iter_mut().for_each(|flow| flow.meter.sample(world));
         }
     }
-    let slot = slot_seconds(&run.sim);
-    let outcomes = flows.into_iter().map(|flow| flow.conclude(&run.sim, slot));
-    Ok(FlowsOutcome { flows: outcomes.collect(), coding: coding(run), samples: None })
+
+    fn conclude(self: Box<Self>, world: &World<'_>, outcomes: &mut ServiceOutcomes) {
+        let slot = slot_seconds(&world.sim);
+        let coding = coding(world, self.scheme);
+        let flows = self.flows.into_iter().map(|flow| flow.conclude(&world.sim, slot));
+        outcomes.flows = Some(FlowsOutcome { flows: flows.collect(), coding, samples: None });
+    }
 }
 
 /// Returns all flows of the scenario, after checking that their packets fit into frames.
-fn running_flows<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
-    run: &Run<'_, P>,
+fn running_flows(
+    world: &World<'_>,
+    scheme: &'static str,
     start: Instant,
 ) -> Result<Vec<RunningFlow>, RunError> {
-    let scheme = run.scheme;
     let running = |(number, flow): (usize, &Flow)| {
         // Packets must be long enough for their headers and short enough for the scheme.
-        let stack = run.sim.host(flow.from).stack();
+        let stack = world.sim.host(flow.from).stack();
         let longest = stack.and_then(|stack| stack.longest_packet(stack.scheme(scheme)?));
         let longest = longest.unwrap_or(0);
         let number = u32::try_from(number).unwrap_or(u32::MAX);
@@ -133,16 +159,16 @@ fn running_flows<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
         // Every flow has hosts and a seed of its own, so one more flow in a scenario does not
         // change the packets of the others.
         let addresses = addresses(number);
-        let ends = Ends { from: run.name(flow.from), to: run.name(flow.to), addresses };
+        let ends = Ends { from: world.name(flow.from), to: world.name(flow.to), addresses };
         let meter = FlowMeter::new(scheme, flow.clone(), packet, start, ends);
-        let seed = run.scenario.seed ^ u64::from(number) << 32;
+        let seed = world.scenario.seed ^ u64::from(number) << 32;
         let traffic: Box<dyn TrafficSource> = match &flow.transport {
             Transport::Udp => Box::new(packets::Packets::new(number, &meter)),
             Transport::Tcp(tcp) => Box::new(tcp::Transfer::new(tcp, seed, &meter)?),
         };
         Ok(RunningFlow { meter, traffic })
     };
-    run.scenario.flows.iter().enumerate().map(running).collect()
+    world.scenario.flows.iter().enumerate().map(running).collect()
 }
 
 /// Returns the addresses of a flow's hosts, the source's first: 10.0.0.2 and 10.0.0.3 for flow 0,
@@ -154,7 +180,7 @@ pub(crate) fn addresses(flow: u32) -> [Ipv4Addr; 2] {
 
 /// Gives every node at an end of a flow a gateway that knows the hosts of all flows, as the lab's
 /// daemons have one.
-fn open_gateways<P>(run: &mut Run<'_, P>, flows: &[RunningFlow]) {
+fn open_gateways(world: &mut World<'_>, scheme: &'static str, flows: &[RunningFlow]) {
     let hosts: BTreeMap<Ipv4Addr, usize> = flows
         .iter()
         .flat_map(|RunningFlow { meter, .. }| {
@@ -164,8 +190,8 @@ fn open_gateways<P>(run: &mut Run<'_, P>, flows: &[RunningFlow]) {
         .collect();
     for node in hosts.values().copied().collect::<BTreeSet<_>>() {
         // A node's own hosts are its addresses. All other hosts are routed to their nodes.
-        let stack = run.sim.host(node).stack();
-        let mtu = stack.and_then(|stack| stack.longest_packet(stack.scheme(run.scheme)?));
+        let stack = world.sim.host(node).stack();
+        let mtu = stack.and_then(|stack| stack.longest_packet(stack.scheme(scheme)?));
         let mtu = mtu.unwrap_or(0);
         let (own, others): (Vec<_>, Vec<_>) = hosts.iter().partition(|(_, at)| **at == node);
         let route = |(address, at): (&Ipv4Addr, &usize)| {
@@ -180,7 +206,7 @@ fn open_gateways<P>(run: &mut Run<'_, P>, flows: &[RunningFlow]) {
             clamp_mss: true,
             queue: DEFAULT_QUEUE,
         };
-        run.sim.open_gateway(node, run.scheme, config);
+        world.sim.open_gateway(node, scheme, config);
     }
 }
 
@@ -193,15 +219,13 @@ fn slot_seconds(sim: &Simulation) -> Option<f64> {
 }
 
 /// Returns the coding statistics of each node, for schemes that have them.
-fn coding<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
-    run: &Run<'_, P>,
-) -> BTreeMap<String, CodingOutcome> {
+fn coding(world: &World<'_>, scheme: &'static str) -> BTreeMap<String, CodingOutcome> {
     let of = |node: usize| {
-        let statuses = run.sim.host(node).stack()?.coding();
-        let (_, status) = statuses.into_iter().find(|(scheme, _)| *scheme == run.scheme)?;
+        let statuses = world.sim.host(node).stack()?.coding();
+        let (_, status) = statuses.into_iter().find(|(name, _)| *name == scheme)?;
         let holds = status.holds.iter().map(|hold| hold.hold_s).sum::<f64>();
         let named = |(node, why): &(NodeId, String)| {
-            format!("{} {why}", run.name(usize::from(node.0.saturating_sub(1))))
+            format!("{} {why}", world.name(usize::from(node.0.saturating_sub(1))))
         };
         let outcome = CodingOutcome {
             sent: status.sent,
@@ -213,9 +237,9 @@ fn coding<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
             hold_s: (!status.holds.is_empty()).then(|| holds / status.holds.len() as f64),
             stopped: status.stopped.iter().map(named).collect(),
         };
-        Some((run.name(node), outcome))
+        Some((world.name(node), outcome))
     };
-    (0..run.sim.len()).filter_map(of).collect()
+    (0..world.sim.len()).filter_map(of).collect()
 }
 
 impl RunningFlow {

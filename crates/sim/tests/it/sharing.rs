@@ -1,0 +1,101 @@
+//! A file leaves room for packets: tunnels go on beside it, and it goes on beside them.
+
+use ncmesh_engine::time::Duration;
+use ncmesh_sim::outcome::{FlowOutcome, Outcome};
+use ncmesh_sim::scenario::Scenario;
+use ncmesh_sim::{SimulationConfig, run};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// A line of three at 11 Mbit/s with losses of a tenth, whose ends do not hear each other.
+const HIDDEN: &str = r#"
+name = "line"
+sealed = false
+nodes = ["a", "b", "c"]
+medium = { phy = "802.11b", bit_rate = "11M" }
+link = [{ from = "a", to = "b", loss = 0.1 }, { from = "b", to = "c", loss = 0.1 }]
+protocol.link = { quick_hello_s = 0.1 }
+"#;
+
+fn outcome(mesh: &str, traffic: &str) -> Outcome {
+    let scenario = Scenario::parse(&format!("{mesh}{traffic}"), "", Path::new("")).unwrap();
+    let config = SimulationConfig::from_scenario(&scenario).unwrap();
+    let limit = Duration::from_secs(200);
+    run(&scenario, config, "auto", limit, vec![], |_| ControlFlow::Continue(())).unwrap()
+}
+
+fn file(size: &str) -> String {
+    format!("traffic = {{ from = \"a\", to = [\"c\"], size = \"{size}\" }}\n")
+}
+
+fn tcp(seconds: u32) -> String {
+    format!(
+        "[[flow]]\nfrom = \"a\"\nto = \"c\"\nprotocol = \"tcp\"\npacket = 1300\n\
+         seconds = {seconds}\n"
+    )
+}
+
+fn goodput(outcome: &Outcome) -> f64 {
+    outcome.flows().unwrap().flows[0].throughput_bps
+}
+
+fn seconds(outcome: &Outcome) -> f64 {
+    let receiver = &outcome.transfer().unwrap().receivers[0];
+    assert!(receiver.verified, "{receiver:?}");
+    receiver.seconds.unwrap()
+}
+
+/// The line, and the same in which all nodes defer to each other.
+fn meshes() -> [(&'static str, String); 2] {
+    let near = HIDDEN.replace(r#""11M" }"#, r#""11M", sense = "everyone" }"#);
+    [("hidden", HIDDEN.to_owned()), ("in range", near)]
+}
+
+#[test]
+fn packets_each_way_arrive_beside_a_file() {
+    let flow = |from, to| {
+        format!(
+            "[[flow]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = 6720\npacket = 84\nseconds = 8\n"
+        )
+    };
+    for (name, mesh) in meshes() {
+        let traffic = [file("4MB"), flow("a", "c"), flow("c", "a")].concat();
+        let outcome = outcome(&mesh, &traffic);
+        for flow in &outcome.flows().unwrap().flows {
+            let FlowOutcome { from, delivered, mean_delay_s, .. } = flow;
+            let case = format!("{name}, from {from}: {delivered} of 80, {mean_delay_s:?}");
+            assert!(*delivered >= 72 && *mean_delay_s < Some(0.12), "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_file_and_a_connection_share_the_airtime() {
+    for (name, mesh) in meshes() {
+        // The file outlasts the connection whose goodput is measured, and the other way round.
+        let alone = goodput(&outcome(&mesh, &tcp(10)));
+        let beside = goodput(&outcome(&mesh, &[file("12MB"), tcp(10)].concat()));
+        assert!(beside > LEFT * alone, "{name}: {beside} of {alone} bit/s");
+
+        let alone = seconds(&outcome(&mesh, &file("2MB")));
+        let beside = seconds(&outcome(&mesh, &[file("2MB"), tcp(60)].concat()));
+        assert!(beside < SLOWER * alone, "{name}: {beside} s instead of {alone} s");
+    }
+}
+
+/// Share of its goodput alone that a connection keeps at least beside a file.
+const LEFT: f64 = 0.4;
+/// Times of its time alone that a file may take beside a connection.
+const SLOWER: f64 = 3.0;
+
+#[test]
+fn a_file_takes_no_more_than_its_user_allows() {
+    let bounded = format!("{HIDDEN}protocol.share = {{ most_file = 0.2 }}\n");
+    let airtime = |outcome: &Outcome| {
+        outcome.nodes.values().map(|node| node.airtime_s).sum::<f64>() / (outcome.seconds + 7.0)
+    };
+    let [free, bounded] = [HIDDEN, &bounded].map(|mesh| outcome(mesh, &file("2MB")));
+    // Frames that collide are not heard, and not counted by others.
+    assert!(airtime(&free) > 0.3, "{}", airtime(&free));
+    assert!(airtime(&bounded) < 0.25, "{}", airtime(&bounded));
+}

@@ -1,0 +1,70 @@
+//! A scenario runs its file, its flows and its streams at once.
+
+use ncmesh_engine::time::Duration;
+use ncmesh_sim::scenario::Scenario;
+use ncmesh_sim::{Outcome, SimulationConfig, run};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+const LINE: &str = r#"
+name = "line"
+sealed = false
+nodes = ["a", "b", "c"]
+medium = { phy = "802.11b", bit_rate = "11M" }
+link = [{ from = "a", to = "b", loss = 0.1 }, { from = "b", to = "c", loss = 0.1 }]
+protocol.link = { quick_hello_s = 0.1 }
+"#;
+
+const FILE: &str = "traffic = { from = \"a\", to = [\"c\"], size = \"300kB\" }\n";
+
+const FLOWS: &str = r#"flow = [{ from = "c", to = "a", rate = "80k", packet = 1000, seconds = 8 }]
+"#;
+
+const STREAM: &str = r#"
+[[stream]]
+group = "tv"
+from = "b"
+layers = [{ name = "base", rate = "100k" }]
+receivers = [{ node = "c" }]
+seconds = 6
+"#;
+
+fn outcome(traffic: &str, schemes: &str) -> Outcome {
+    let scenario = Scenario::parse(&format!("{LINE}{traffic}"), "", Path::new("")).unwrap();
+    let config = SimulationConfig::from_scenario(&scenario).unwrap();
+    let limit = Duration::from_secs(100);
+    run(&scenario, config, schemes, limit, vec![], |_| ControlFlow::Continue(())).unwrap()
+}
+
+#[test]
+fn all_services_run_at_once_and_each_has_its_result() {
+    let all = outcome(&[FILE, FLOWS, STREAM].concat(), "auto");
+    assert_eq!(all.scheme, "file=cascade,tunnel=braid,stream=multirate");
+
+    // The run lasts as long as the longest service. The file is sent while the others run.
+    assert!((8.0..8.1).contains(&all.seconds), "{}", all.seconds);
+    let receiver = &all.transfer().unwrap().receivers[0];
+    assert!(receiver.verified && receiver.seconds.unwrap() < 6.0, "{receiver:?}");
+    let flow = &all.flows().unwrap().flows[0];
+    assert!(flow.seconds == 8.0 && flow.delivered >= 60, "{flow:?}");
+    let stream = &all.streams().unwrap().streams[0];
+    assert!(stream.seconds == 6.0 && stream.receivers[0].layers[0].share > 0.5, "{stream:?}");
+}
+
+#[test]
+fn a_file_that_outlasts_the_flows_does_not_change_their_measurement() {
+    let file = FILE.replace("300kB", "4MB");
+    let both = outcome(&[&file, FLOWS].concat(), "auto");
+    assert!(both.seconds > 9.0, "{}", both.seconds);
+    assert!(both.transfer().unwrap().receivers[0].verified);
+    assert_eq!(both.flows().unwrap().flows[0].seconds, 8.0);
+}
+
+#[test]
+fn a_named_scheme_runs_its_service_as_if_there_were_no_other() {
+    let all = [FILE, FLOWS, STREAM].concat();
+    for (alone, scheme) in [(FILE, "more"), (FLOWS, "xor"), (STREAM, "multirate")] {
+        let hash = |traffic: &str| outcome(traffic, scheme).trace.unwrap().trace_hash;
+        assert_eq!(hash(&all), hash(alone), "{scheme}");
+    }
+}
