@@ -43,16 +43,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut storage = [MemoryStorage::default(), MemoryStorage::default()];
     let (mut now, mut frames, mut lost) = (Instant::default(), 0_u32, 0_u32);
     let mut frame = Vec::new();
-    let mut given = false;
+    let mut give_at = Instant::default();
     let forward = nodes[0].scheme("forward").ok_or("no scheme is called forward")?;
 
     loop {
         for own in 0..2 {
             nodes[own].at(now, &mut storage[own]).handle_timeout();
-            // As soon as node 1 knows a path, it gets a packet for node 2.
-            if own == 0 && !given && nodes[0].can_send(forward, NodeId(2)) == Some(true) {
+            // As soon as node 1 knows a path, it gets a packet for node 2. The channel may lose it, so
+            // it gets the same one each second.
+            let can_send = nodes[0].can_send(forward, NodeId(2)) == Some(true);
+            if own == 0 && can_send && now >= give_at {
                 let mut node = nodes[0].at(now, &mut storage[0]);
-                given = node.send_packet(forward, NodeId(2), b"over the mesh").is_ok();
+                if node.send_packet(forward, NodeId(2), b"over the mesh").is_ok() {
+                    give_at = now + Duration::from_secs(1);
+                }
             }
             // A radio grants one transmission at a time; this one is free at once.
             while nodes[own].at(now, &mut storage[own]).fill(&mut frame).is_some() {

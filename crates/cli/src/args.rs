@@ -43,9 +43,8 @@ pub(crate) enum Command {
     #[command(flatten)]
     Client(ClientCommand),
     /// Make a network key. Every node of a network needs the same one
-    #[command(
-        after_help = "Examples:\n  ncmesh keygen network.key\n  (umask 077; ncmesh keygen > network.key)"
-    )]
+    #[command(after_help = "Examples:\n  ncmesh keygen network.key\n  \
+                            (umask 077; ncmesh keygen > network.key)")]
     Keygen(KeygenArgs),
     #[cfg(feature = "lab")]
     /// Run a scenario over an emulated mesh of real daemons. Flows need root

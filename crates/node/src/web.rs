@@ -50,8 +50,8 @@ pub async fn serve(
     Ok(address)
 }
 
-/// Returns the token with which one may look at a node's console. It is the same after a restart, so
-/// that bookmarks stay, and tells nothing of the network's key that it is made of.
+/// Returns the token with which one may look at a node's console. It is the same after a restart,
+/// so that bookmarks stay, and tells nothing of the network's key that it is made of.
 pub fn readers_token(config: &NodeConfig) -> String {
     let key = Zeroizing::new(format!("{} {}", config.key.to_hex(), config.id));
     let token =

@@ -77,8 +77,8 @@ pub trait Mesh {
     fn each_announced(&self, take: &mut dyn FnMut(NodeId, IpNet));
     /// Returns the nearest of `nodes` to which there is a path.
     fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId>;
-    /// Returns the node of that name, the first if there are several, or the node with that id where
-    /// none has the name.
+    /// Returns the node of that name, the first if there are several, or the node with that id
+    /// where none has the name.
     fn named(&self, name: &str) -> Option<NodeId>;
     /// Returns whether a packet offered for `to` now would be sent soon. While it would not,
     /// packets wait in the gateway, where each connection has its own queue.

@@ -25,8 +25,8 @@ ncmesh_engine::settings! {
         /// Address and port where the console is served. There is no encryption: other than a
         /// loopback address, it should be one that only trusted hosts reach.
         pub listen: SocketAddr, allowed "an address and a port";
-        /// Clients that may look. `token`: browsers that opened the address which the daemon's log tells, and
-        /// programs that send its token, or that of `token_file`.
+        /// Clients that may look. `token`: browsers that opened the address which the daemon's log
+        /// tells, and programs that send its token, or that of `token_file`.
         pub read: Readers = Readers::Token;
         /// File whose first line, 16 characters or more, is the token that allows commands. Without
         /// it the console is for looking only.

@@ -280,7 +280,8 @@ impl Node {
             return Ok(());
         }
 
-        // The engine has no such transfer that is open: only its part is left here, or it has ended.
+        // The engine has no such transfer that is open: only its part is left here, or it has
+        // ended.
         if self.cancel_part(flow) {
             return Ok(());
         }

@@ -137,8 +137,8 @@ impl OutgoingJournal {
         self.state.remove(entry(flow))
     }
 
-    /// Returns the transfers that had not ended. Moves damaged entries aside, and names them at each
-    /// start until somebody removes them.
+    /// Returns the transfers that had not ended. Moves damaged entries aside, and names them at
+    /// each start until somebody removes them.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -169,8 +169,8 @@ impl OutgoingJournal {
         Ok(left)
     }
 
-    /// Gives a damaged entry another name, under which no transfer overwrites or removes it. Returns
-    /// its path.
+    /// Gives a damaged entry another name, under which no transfer overwrites or removes it.
+    /// Returns its path.
     fn move_aside(&self, path: &Path, why: &dyn fmt::Display) -> PathBuf {
         let aside = path.with_extension(DAMAGED);
         let moved = self.state.rename_to_free(path, &aside);

@@ -17,7 +17,7 @@ mod neighbor;
 mod share;
 
 pub use config::LinkConfig;
-use exposure::Airtimes;
+use exposure::{Airtimes, HIDDEN};
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_wire::{NodeId, RadioAddress, StartId, Versions};
@@ -132,6 +132,12 @@ pub(crate) struct FrameHeard {
     pub is_control: bool,
     /// Whether another overtook it: it may be a recording, so it is no sign of life.
     pub is_late: bool,
+}
+
+/// A neighbour that sent lately, and the share of the time that its frames took here.
+struct Sender {
+    node: NodeId,
+    share: f64,
 }
 
 /// Link measurement at one node.
@@ -328,7 +334,7 @@ impl Link {
         self.busy += self.per_byte * 2 * u32::try_from(frame.len).unwrap_or(u32::MAX);
         if let Some(neighbor) = self.neighbors.get_mut(&sender).filter(|n| n.start() == start) {
             neighbor.count_frame(frame.is_control.then_some(frame.len > LONG));
-            neighbor.exposure.note_frame(frame);
+            neighbor.exposure.note_frame(frame.counter, frame.len);
             if !frame.is_late {
                 neighbor.note_life(now);
                 neighbor.busy_before = self.busy;
@@ -381,6 +387,27 @@ impl Link {
         self.note_answers();
         let retold = self.neighbors.values_mut().map(|n| n.retell(now, self.exponent));
         (gone, retold.fold(false, |any, retold| any | retold))
+    }
+
+    /// Looks at what neighbours sent, and how much of it each of them hears. `delivery` is what the
+    /// mesh knows of the links between them.
+    fn note_exposure(&mut self, now: Instant, delivery: impl Fn(NodeId, NodeId) -> f64) {
+        let Some(look) = self.airtimes.look(now) else { return };
+        // A frame of a poor link is often too weak here to disturb another.
+        let share = |n: &mut Neighbor| n.exposure.take_share(look) * n.hope();
+        let all = self.neighbors.iter_mut();
+        let all = all.map(|(node, n)| Sender { node: *node, share: share(n) });
+        let senders: Vec<Sender> = all.filter(|sender| sender.share > 0.0).collect();
+
+        for (node, neighbor) in &mut self.neighbors {
+            let mut sensed = look.own;
+            let mut hidden = 0.0;
+            for sender in senders.iter().filter(|sender| sender.node != *node) {
+                let is_hidden = delivery(sender.node, *node) < HIDDEN;
+                *(if is_hidden { &mut hidden } else { &mut sensed }) += sender.share;
+            }
+            neighbor.exposure.note_shares(sensed, hidden, look);
+        }
     }
 
     /// Returns the chance that all neighbours which hear `node` and miss it do so although nothing
@@ -498,8 +525,8 @@ impl Link {
             self.interval = (self.interval * 2).clamp(quick, longest);
         }
         self.said_hello = now;
-        // Nodes that begin at the same time, after a power failure, and do not hear each other would
-        // say hello at the same time again and again.
+        // Nodes that begin at the same time, after a power failure, and do not hear each other
+        // would say hello at the same time again and again.
         let is_longest = self.interval >= longest;
         let pause = if is_longest { 0.9 + 0.1 * unit(rng) } else { 0.5 + unit(rng) };
         self.next_hello = now + self.interval.mul_f64(pause).min(longest);
@@ -542,5 +569,7 @@ impl Link {
 
 #[cfg(test)]
 mod following;
+#[cfg(test)]
+mod hidden;
 #[cfg(test)]
 mod tests;

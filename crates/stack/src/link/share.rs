@@ -28,9 +28,9 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Counts `sent` frames, of which `heard` arrived, and of which a share `clear` met no others as
-    /// far as is known. Returns whether they contradict what was counted before, so that only the
-    /// latest count from now on.
+    /// Counts `sent` frames, of which `heard` arrived, and of which a share `clear` met no others
+    /// as far as is known. Returns whether they contradict what was counted before, so that only
+    /// the latest count from now on.
     pub(super) fn add(&mut self, sent: u32, heard: u32, clear: f64) -> bool {
         if sent == 0 {
             return false;

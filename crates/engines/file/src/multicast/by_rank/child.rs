@@ -75,7 +75,7 @@ pub(super) struct Child {
     /// Trials since it was last heard, when the next one begins, and the packets that it got since
     /// then.
     answers: Answers,
-    /// What it was sent so recently that its frames may not tell of it yet, oldest first.
+    /// Packets sent to it so recently that its frames may not tell of them yet, oldest first.
     flight: VecDeque<Sent>,
     /// Time for which packets count as being on their way.
     flight_time: Duration,

@@ -152,7 +152,8 @@ impl Flow {
         };
         // How much a parent may send ahead depends on what this node still holds for the child that
         // lacks fewest generations. Counting those of the slowest child would hold back the others
-        // for a branch that is slow anyway. What is whole beyond a gap does not count: the gap must be filled.
+        // for a branch that is slow anyway. What is whole beyond a gap does not count: the gap must
+        // be filled.
         let end = lowest.unwrap_or(self.held.len());
         let lacking = |child: &Child| {
             let begun = child.wants.lowest().into_iter().flat_map(|lowest| self.held.begun(lowest));

@@ -248,7 +248,7 @@ impl FileSource {
         if ack.state.is_final() || (is_late && !receiver.is_objection(ack)) {
             return;
         }
-        // Whatever version was claimed, the objection counts.
+        // The objection counts, whatever version was claimed.
         receiver.version = Version::default();
         self.state = SourceState::Open;
         self.announce_timer.reset(cx.now);
