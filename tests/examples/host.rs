@@ -49,8 +49,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     loop {
         for own in 0..2 {
             nodes[own].at(now, &mut storage[own]).handle_timeout();
-            // As soon as node 1 knows a path, it gets a packet for node 2. The channel may lose it, so
-            // it gets the same one each second.
+            // As soon as node 1 knows a path, it gets a packet for node 2. The channel may lose it,
+            // so it gets the same one each second.
             let can_send = nodes[0].can_send(forward, NodeId(2)) == Some(true);
             if own == 0 && can_send && now >= give_at {
                 let mut node = nodes[0].at(now, &mut storage[0]);
