@@ -12,10 +12,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """
-    Result of a run. A file transfer has receivers, a tunnel flows, live streams have streams. A run
-    of several services has all of these.
-    """
+    """Result of a run: receivers of a file, flows, live streams, or several of these."""
 
     scenario: str
     """Name of the scenario."""

@@ -22,8 +22,7 @@ pub use streams::{
     StreamsOutcome,
 };
 
-/// Result of a run. A file transfer has receivers, a tunnel flows, live streams have streams. A run
-/// of several services has all of these.
+/// Result of a run: receivers of a file, flows, live streams, or several of these.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Outcome {
     /// Name of the scenario.

@@ -1,6 +1,5 @@
 //! How the neighbours hear a node, and which of them depend on it for news of the mesh.
 
-use super::NO_LINKS;
 use super::repair::ASKING_HELPS;
 use ncmesh_engine::topology::{Links, Topology};
 use ncmesh_wire::NodeId;
@@ -10,6 +9,8 @@ use std::collections::BTreeSet;
 const UNMEASURED: f64 = 0.5;
 /// Share of the delivery over a third node below which a neighbour is left to that.
 const POOR: f64 = 0.5;
+/// Links of a node whose state is not known.
+pub(super) static NO_LINKS: Links = Links::new();
 
 /// A neighbour that may hear this node.
 #[derive(Clone, Copy, Debug)]

@@ -61,8 +61,6 @@ const FORGOTTEN: Duration = Duration::from_secs(30);
 /// Time after a start in which a node measures before it tells about its links.
 const FIRST_LOOK: Duration = Duration::from_millis(1500);
 
-static NO_LINKS: Links = Links::new();
-
 /// Link state at one node.
 #[derive(Debug)]
 pub struct Route {

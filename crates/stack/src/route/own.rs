@@ -1,7 +1,8 @@
 //! What a node tells about its own links: to whom, and when.
 
+use super::Route;
+use super::hearer::NO_LINKS;
 use super::state::{self, Change, EVERYWHERE};
-use super::{NO_LINKS, Route};
 use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_engine::topology::{LinkState, Links, side_by_side};
 use ncmesh_wire::NodeId;
