@@ -5,7 +5,7 @@
 //!
 //! 1. A node notes how much of the last second the frames of each service took, its own and those
 //!    that it heard. While others were there, a service takes no more than the rest: others get
-//!    [`HEADROOM`] times what they used, so that they can grow, up to their share by weight.
+//!    several times what they used, so that they can grow, up to their share by weight.
 //!    Frames of relays count, for they take the same air, so the share holds along a whole path.
 //! 2. After a frame that a node heard, its files leave the time of an answer: the node that sent
 //!    the frame has neighbours that this one does not hear.
