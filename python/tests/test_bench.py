@@ -313,9 +313,23 @@ def test_the_floor_fails_when_the_default_is_slower(capsys):
     with pytest.raises(FailureError, match="on 1 of 2 instances the default scheme is worse") as of:
         check_floor(ROWS, MADE.defaults, 0.9)
     assert of.value.kind == Kind.OTHER
-    assert "ours 0.50x, hill, 0.5 MB to 4, 2" in capsys.readouterr().out
+    assert "ours 0.50x (0.50), hill, 0.5 MB to 4, 2" in capsys.readouterr().out
     with pytest.raises(FailureError, match="no default scheme was run beside another"):
         check_floor(ROWS, {"file": "auto"}, 0.9)
+
+
+def test_an_instance_below_the_floor_counts_by_the_mean_of_its_draws(capsys):
+    def again(cell):
+        scores = [(9.0, 5.0), (9.0, 4.0)]
+        return [
+            dataclasses.replace(cell, rows={"ours": {"score": own}, "theirs": {"score": other}})
+            for own, other in scores
+        ]
+
+    check_floor(ROWS, MADE.defaults, 0.9, again)
+    assert "ours 1.27x (0.50, 1.80, 2.25), hill, 0.5 MB to 4, 2" in capsys.readouterr().out
+    with pytest.raises(FailureError, match="on 1 of 2 instances"):
+        check_floor(ROWS, MADE.defaults, 0.9, lambda cell: [cell, cell])
 
 
 def test_receivers_that_do_not_finish_count_as_the_limit():

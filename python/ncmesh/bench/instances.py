@@ -22,6 +22,10 @@ LEAST_DELIVERY = 0.1
 RECEIVERS = 4
 
 
+# Seeds from one draw of an instance to the next.
+DRAW_SEEDS = 1000
+
+
 @dataclass(frozen=True)
 class Instance:
     """One source and its receivers, and what is sent to them."""
@@ -35,11 +39,13 @@ class Instance:
     receivers: tuple[str, ...]
     rate_bps: int | None = None
     """Rate that is offered, where the case has one."""
+    draw: int = 0
+    """Number of the draw: each has a seed of its own."""
 
     @property
     def seed(self) -> int:
         """Seed of all random draws of its runs."""
-        return self.mesh.seed or self.number
+        return (self.mesh.seed or self.number) + DRAW_SEEDS * self.draw
 
     @property
     def title(self) -> str:
