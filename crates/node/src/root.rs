@@ -334,7 +334,8 @@ mod tests {
     fn an_inbox_that_became_a_link_is_not_opened() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().canonicalize().unwrap();
-        let (inbox, elsewhere) = (dir.join("home/inbox"), dir.join("elsewhere"));
+        let inbox = dir.join("home/inbox");
+        let elsewhere = dir.join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
         // The operator may choose a link. It is followed then.
         symlink(&elsewhere, dir.join("chosen")).unwrap();

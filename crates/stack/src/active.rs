@@ -318,8 +318,8 @@ impl Active<'_> {
         if let Some(entry) = stack.registry.by_id(o.service) {
             stack.share.note_heard(entry.service(), datagram.len(), now);
         }
-        let (len, counter) = (datagram.len(), header.counter);
-        let heard = FrameHeard { len, counter, is_control, is_late };
+        let counter = header.counter;
+        let heard = FrameHeard { len: datagram.len(), counter, is_control, is_late };
         stack.control.note_frame((header.sender, header.salt.start()), heard, now);
         Some(header.sender)
     }

@@ -379,7 +379,6 @@ impl Flow {
 
     /// Takes part in the flow from now on.
     pub(crate) fn take_part(&mut self) {
-        self.owed = None;
         if self.role == Role::Listener {
             self.role = Role::Relay;
         }

@@ -256,6 +256,7 @@ impl Braid {
             _ if id.source == cx.me => return cx.counters.drop(DropReason::UnknownFlow),
             _ if is_for_me || id.destination == cx.me => {
                 self.begin(cx, id, header.oldest);
+                // So that it has a next hop when it hears what that has.
                 self.flows.get_mut(&id.key()).map(Flow::take_part);
             }
             // A relay that sends packets to this node may pair them with those of this flow.
@@ -271,9 +272,11 @@ impl Braid {
         };
 
         let mut used = None;
-        flow.note_way(cx.me, sender, header.next_hop, cx.now);
         if is_for_me {
             flow.take_part();
+        }
+        flow.note_way(cx.me, sender, header.next_hop, cx.now);
+        if is_for_me {
             let frames = flow.upstream.frames_until(sender, header.number);
             used = Some(Used { node: sender, frames });
             flow.upstream.hear_parent(sender, (header.state, header.number), cx.now);

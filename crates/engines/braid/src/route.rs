@@ -63,9 +63,9 @@ impl Route {
             let carried = present.and_then(|c| c.carries(cx.now));
             let (carries, brings) = carried.unwrap_or_default();
             // One that was poor and is the next hop again counts by what it carries now.
-            let is_remembered = carried.is_none() || poor.is_some();
-            let poor = self.poor.get(&node).filter(|_| is_remembered);
-            let delivery = poor.map_or(told.max(carries), |(poor, _)| told.min(*poor));
+            let has_recovered = carried.is_some() && poor.is_none();
+            let remembered = self.poor.get(&node).filter(|_| !has_recovered);
+            let delivery = remembered.map_or(told.max(carries), |(poor, _)| told.min(*poor));
             let etx = paths.etx(node).filter(|_| paths.distance(node) < own);
             let link = 1.0 / metric.success(delivery, back.max(brings));
             etx.map_or(f64::INFINITY, |etx| etx + link)

@@ -32,7 +32,8 @@ pub fn deliver(inbox: &Path, manifest: &Manifest) -> Result<PathBuf, Obstacle> {
 
 /// Like [`deliver`]. Returns `None` if the hash is wrong.
 fn deliver_in(inbox: &Path, manifest: &Manifest) -> io::Result<Option<PathBuf>> {
-    let (inbox, places) = (Root::open_strict(inbox)?, Places::new(manifest.flow));
+    let inbox = Root::open_strict(inbox)?;
+    let places = Places::new(manifest.flow);
     let part = match inbox.open_to_read(&places.part) {
         // The file was renamed before a restart.
         Err(e) if e.kind() == ErrorKind::NotFound => return find_delivered(&inbox, manifest),

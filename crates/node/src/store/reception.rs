@@ -45,7 +45,8 @@ pub fn prepare(
 }
 
 fn prepare_in(dir: &Path, manifest: &Manifest, limits: &SpaceLimits) -> io::Result<Prepared> {
-    let (inbox, places) = (Root::make_strict(dir)?, Places::new(manifest.flow));
+    let inbox = Root::make_strict(dir)?;
+    let places = Places::new(manifest.flow);
     inbox.make_dir(DIR)?;
     let earlier = Journal::resume(&inbox, &places.journal, manifest)?;
     // The daemon may have stopped after it gave the file its name, and before it recorded that or

@@ -32,7 +32,8 @@ impl Sending {
         let traffic = world.scenario.traffic.as_ref().ok_or(missing)?;
         let contents = contents(&traffic.content, world.scenario.seed)?;
         let start = world.sim.now();
-        let (from, to) = (traffic.from, traffic.to.clone());
+        let from = traffic.from;
+        let to = traffic.to.clone();
         let flow = world.sim.send_file(scheme, from, Some(&to), contents.clone())?;
         Ok(Self { flow, from, to, contents, start, seen: 0, ended: false })
     }
@@ -99,7 +100,7 @@ impl Sending {
     fn outcome(&self, world: &World<'_>) -> TransferOutcome {
         // A receiver counts as verified if it reported the file, and if it is byte for byte the one
         // that was sent: the simulation does not rely on the protocol's own check.
-        let (sim, contents) = (&world.sim, &self.contents);
+        let sim = &world.sim;
         let delivered = Observation::Delivered(self.flow);
         let receivers = self.to.iter().map(|node| {
             let at = sim.observations().iter().find(|(_, n, h)| n == node && *h == delivered);
@@ -107,17 +108,17 @@ impl Sending {
             let received = sim.host(*node).storage().received(self.flow);
             ReceiverOutcome {
                 node: world.name(*node),
-                verified: seconds.is_some() && received == *contents,
+                verified: seconds.is_some() && received == self.contents,
                 bytes: received.len() as u64,
                 seconds,
-                throughput_bps: seconds.map(|t| contents.len() as f64 * 8.0 / t),
+                throughput_bps: seconds.map(|t| self.contents.len() as f64 * 8.0 / t),
             }
         });
 
         let status = status(sim, self.from, self.flow);
         let listed = status.iter().flat_map(|t| &t.forwarders);
         TransferOutcome {
-            bytes: contents.len() as u64,
+            bytes: self.contents.len() as u64,
             receivers: receivers.collect(),
             source_redundancy: status.as_ref().map_or(0.0, |t| t.source_redundancy),
             forwarders: listed.map(|node| world.name(usize::from(node.0) - 1)).collect(),

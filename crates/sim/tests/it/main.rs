@@ -15,3 +15,4 @@ mod schema;
 mod sharing;
 mod side_by_side;
 mod streams;
+mod support;

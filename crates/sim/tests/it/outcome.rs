@@ -1,13 +1,9 @@
 //! The schema of results and the results themselves have the same fields.
 
-use ncmesh_engine::time::Duration;
+use crate::support::outcome_of;
 use ncmesh_sim::outcome::{LabOutcome, Outcome, Samples, schema};
-use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{SimulationConfig, run};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
-use std::path::Path;
 
 const LINE: &str = r#"
 name = "line"
@@ -33,10 +29,7 @@ seconds = 3
 "#;
 
 fn outcome(scheme: &str, traffic: &str) -> Outcome {
-    let scenario = Scenario::parse(&format!("{LINE}{traffic}"), "", Path::new("")).unwrap();
-    let config = SimulationConfig::from_scenario(&scenario).unwrap();
-    let limit = Duration::from_secs(1000);
-    run(&scenario, config, scheme, limit, vec![], |_| ControlFlow::Continue(())).unwrap()
+    outcome_of(&format!("{LINE}{traffic}"), scheme, 1000)
 }
 
 /// A real outcome of every kind. Fields that only the lab fills have made-up values.

@@ -1,27 +1,10 @@
 //! A file leaves room for packets: tunnels go on beside it, and it goes on beside them.
 
-use ncmesh_engine::time::Duration;
+use crate::support::{HIDDEN_LINE, outcome_of};
 use ncmesh_sim::outcome::{FlowOutcome, Outcome};
-use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{SimulationConfig, run};
-use std::ops::ControlFlow;
-use std::path::Path;
-
-/// A line of three at 11 Mbit/s with losses of a tenth, whose ends do not hear each other.
-const HIDDEN: &str = r#"
-name = "line"
-sealed = false
-nodes = ["a", "b", "c"]
-medium = { phy = "802.11b", bit_rate = "11M" }
-link = [{ from = "a", to = "b", loss = 0.1 }, { from = "b", to = "c", loss = 0.1 }]
-protocol.link = { quick_hello_s = 0.1 }
-"#;
 
 fn outcome(mesh: &str, traffic: &str) -> Outcome {
-    let scenario = Scenario::parse(&format!("{mesh}{traffic}"), "", Path::new("")).unwrap();
-    let config = SimulationConfig::from_scenario(&scenario).unwrap();
-    let limit = Duration::from_secs(200);
-    run(&scenario, config, "auto", limit, vec![], |_| ControlFlow::Continue(())).unwrap()
+    outcome_of(&format!("{mesh}{traffic}"), "auto", 200)
 }
 
 fn file(size: &str) -> String {
@@ -47,8 +30,8 @@ fn seconds(outcome: &Outcome) -> f64 {
 
 /// The line, and the same in which all nodes defer to each other.
 fn meshes() -> [(&'static str, String); 2] {
-    let near = HIDDEN.replace(r#""11M" }"#, r#""11M", sense = "everyone" }"#);
-    [("hidden", HIDDEN.to_owned()), ("in range", near)]
+    let near = HIDDEN_LINE.replace(r#""11M" }"#, r#""11M", sense = "everyone" }"#);
+    [("hidden", HIDDEN_LINE.to_owned()), ("in range", near)]
 }
 
 #[test]
@@ -90,11 +73,11 @@ const SLOWER: f64 = 3.0;
 
 #[test]
 fn a_file_takes_no_more_than_its_user_allows() {
-    let bounded = format!("{HIDDEN}protocol.share = {{ most_file = 0.2 }}\n");
+    let bounded = format!("{HIDDEN_LINE}protocol.share = {{ most_file = 0.2 }}\n");
     let airtime = |outcome: &Outcome| {
         outcome.nodes.values().map(|node| node.airtime_s).sum::<f64>() / (outcome.seconds + 7.0)
     };
-    let [free, bounded] = [HIDDEN, &bounded].map(|mesh| outcome(mesh, &file("2MB")));
+    let [free, bounded] = [HIDDEN_LINE, &bounded].map(|mesh| outcome(mesh, &file("2MB")));
     // Frames that collide are not heard, and not counted by others.
     assert!(airtime(&free) > 0.3, "{}", airtime(&free));
     assert!(airtime(&bounded) < 0.25, "{}", airtime(&bounded));

@@ -1,19 +1,7 @@
 //! A scenario runs its file, its flows and its streams at once.
 
-use ncmesh_engine::time::Duration;
-use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Outcome, SimulationConfig, run};
-use std::ops::ControlFlow;
-use std::path::Path;
-
-const LINE: &str = r#"
-name = "line"
-sealed = false
-nodes = ["a", "b", "c"]
-medium = { phy = "802.11b", bit_rate = "11M" }
-link = [{ from = "a", to = "b", loss = 0.1 }, { from = "b", to = "c", loss = 0.1 }]
-protocol.link = { quick_hello_s = 0.1 }
-"#;
+use crate::support::{HIDDEN_LINE, outcome_of};
+use ncmesh_sim::Outcome;
 
 const FILE: &str = "traffic = { from = \"a\", to = [\"c\"], size = \"300kB\" }\n";
 
@@ -30,10 +18,7 @@ seconds = 6
 "#;
 
 fn outcome(traffic: &str, schemes: &str) -> Outcome {
-    let scenario = Scenario::parse(&format!("{LINE}{traffic}"), "", Path::new("")).unwrap();
-    let config = SimulationConfig::from_scenario(&scenario).unwrap();
-    let limit = Duration::from_secs(100);
-    run(&scenario, config, schemes, limit, vec![], |_| ControlFlow::Continue(())).unwrap()
+    outcome_of(&format!("{HIDDEN_LINE}{traffic}"), schemes, 100)
 }
 
 #[test]

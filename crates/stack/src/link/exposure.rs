@@ -1,8 +1,9 @@
 //! Frames of a neighbour that meet frames of nodes which it does not hear.
 //!
-//! A node defers to those that it hears. What is lost of its frames over a good link is lost to
-//! others, and says nothing about the link: such a loss would come and go with the traffic, and
-//! ways with it. Frames are numbered, so this node knows what each neighbour sends, heard or not:
+//! A node defers to those that it hears. Over a good link its frames are lost only where they meet
+//! those of other nodes. Such losses say nothing about the link: they come and go with traffic, and
+//! if they counted, ways would change with it. Frames are numbered, so this node knows what each
+//! neighbour sends, whether it hears the frames or not:
 //!
 //! ```text
 //!   time        |----------------------------------------------|

@@ -36,18 +36,7 @@ fn deviations(
                 continue;
             }
             let at = Instant::default() + Duration::from_secs(1) * frame as u32 / RATE as u32;
-            let hello = Hello {
-                interval: Duration::from_secs(1),
-                short_sent: frame as u16,
-                long_sent: 0,
-                neighbors: 1,
-                digest: 0,
-                asks: Vec::new(),
-                late: Vec::new(),
-                knows_older: false,
-                newer: 0,
-                address: None,
-            };
+            let hello = Hello::of_test(frame as u16);
             let received = Received { version: 2, start: StartId(1), counter: frame as u32, at };
             let known = neighbor.get_or_insert_with(|| Neighbor::new(&hello, received));
             known.handle_hello(&hello, received);

@@ -36,18 +36,7 @@ impl Place {
     }
 
     fn hear(&mut self, node: NodeId, len: usize, counter: u32, is_hello: bool) {
-        let hello = Hello {
-            interval: Duration::from_secs(1),
-            short_sent: self.hellos,
-            long_sent: 0,
-            neighbors: 2,
-            digest: 0,
-            asks: Vec::new(),
-            late: Vec::new(),
-            knows_older: false,
-            newer: 0,
-            address: None,
-        };
+        let hello = Hello::of_test(self.hellos);
         let start = StartId(1);
         if is_hello {
             let received = Received { version: 2, start, counter, at: self.now };

@@ -403,8 +403,11 @@ impl Link {
             let mut sensed = look.own;
             let mut hidden = 0.0;
             for sender in senders.iter().filter(|sender| sender.node != *node) {
-                let is_hidden = delivery(sender.node, *node) < HIDDEN;
-                *(if is_hidden { &mut hidden } else { &mut sensed }) += sender.share;
+                if delivery(sender.node, *node) < HIDDEN {
+                    hidden += sender.share;
+                } else {
+                    sensed += sender.share;
+                }
             }
             neighbor.exposure.note_shares(sensed, hidden, look);
         }
@@ -564,6 +567,25 @@ impl Link {
     /// Returns the neighbours that were heard lately, measured or not.
     pub(crate) fn heard(&self) -> BTreeSet<NodeId> {
         self.neighbors.keys().copied().collect()
+    }
+}
+
+#[cfg(test)]
+impl Hello {
+    /// Returns a hello of a node that promises one each second and has sent so many short frames.
+    fn of_test(short_sent: u16) -> Self {
+        Self {
+            interval: Duration::from_secs(1),
+            short_sent,
+            long_sent: 0,
+            neighbors: 1,
+            digest: 0,
+            asks: Vec::new(),
+            late: Vec::new(),
+            knows_older: false,
+            newer: 0,
+            address: None,
+        }
     }
 }
 

@@ -315,7 +315,6 @@ mod tests {
         }
     }
 
-    const SECOND: Duration = Duration::from_secs(1);
     const QUIET: Duration = Duration::ZERO;
 
     fn at(ms: u64) -> Instant {
@@ -323,19 +322,7 @@ mod tests {
     }
 
     fn hello(short_sent: u32, long_sent: u16) -> Hello {
-        let (short_sent, asks, late) = (short_sent as u16, Vec::new(), Vec::new());
-        Hello {
-            interval: SECOND,
-            short_sent,
-            long_sent,
-            neighbors: 1,
-            digest: 0,
-            asks,
-            late,
-            knows_older: false,
-            newer: 0,
-            address: None,
-        }
+        Hello { long_sent, ..Hello::of_test(short_sent as u16) }
     }
 
     fn received(counter: u32, ms: u64) -> Received {

@@ -39,18 +39,7 @@ impl Lone {
 
     /// Hears a hello of a neighbour that misses others.
     fn hear(&mut self, node: NodeId, late: &[NodeId], ms: u64) {
-        let hello = Hello {
-            interval: Duration::from_secs(1),
-            short_sent: self.sent,
-            long_sent: 0,
-            neighbors: 5,
-            digest: 0,
-            asks: Vec::new(),
-            late: late.to_vec(),
-            knows_older: false,
-            newer: 0,
-            address: None,
-        };
+        let hello = Hello { neighbors: 5, late: late.to_vec(), ..Hello::of_test(self.sent) };
         let start = StartId(1);
         let received = Received { version: 2, start, counter: u32::from(self.sent), at: at(ms) };
         self.link.handle_hello((ME, node), &hello, received, &mut self.rng);

@@ -137,7 +137,8 @@ impl FlowMeter {
         // all series have one length.
         for node in 0..world.sim.len() {
             let credits = self.status(&world.sim, node).map(|flow| flow.credits);
-            let (known, name) = (&mut self.outcome.series.credits, world.name(node));
+            let known = &mut self.outcome.series.credits;
+            let name = world.name(node);
             if credits.is_some() || known.contains_key(&name) {
                 let series = known.entry(name).or_insert_with(|| vec![0; samples - 1]);
                 series.push(credits.unwrap_or(0));

@@ -44,8 +44,8 @@ impl Streams {
         let start = world.sim.now();
         let sources = sources(world, scheme, start)?;
         let end = sources.iter().map(|source| source.ends).max().unwrap_or(start).min(limit);
-        let (queues, sample_at) = (Queues::default(), start + SAMPLE);
-        Ok(Self { scheme, sources, queues, start, end, sample_at })
+        let queues = Queues::default();
+        Ok(Self { scheme, sources, queues, start, end, sample_at: start + SAMPLE })
     }
 }
 

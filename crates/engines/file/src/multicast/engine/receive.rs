@@ -106,7 +106,8 @@ impl FileMulticast {
         cx: &mut Context<'_>,
         announcement: &Announcement,
     ) -> Result<(), DropReason> {
-        let (manifest, version) = (&announcement.manifest, announcement.version);
+        let manifest = &announcement.manifest;
+        let version = announcement.version;
         let flow = manifest.flow;
 
         // This node knows what it has announced.
