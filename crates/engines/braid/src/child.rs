@@ -54,10 +54,6 @@ const UNHEARD: f64 = 32.0;
 const IN_VAIN: f64 = 64.0;
 /// Packet times in which it sends a packet on, whether that is heard or not.
 const PASSES_ON: f64 = 6.0;
-/// Least chance that a unicast frame and its acknowledgment arrive in a quiet channel, for a packet
-/// that goes alone. Over a poorer link the MAC's repetitions hold the channel longer than a
-/// question by broadcast does: with 0.3, TCP carries 0.85x over two hops that lose 0.4.
-const LEAST_UNICAST: f64 = 0.5;
 /// Share of what link state promised below which what is sent collides, so that turns begin.
 const COLLIDES: f64 = 0.3;
 /// Least share of the expected pairs that a node must have separated, and the time for which it
@@ -231,9 +227,9 @@ impl Child {
     /// Returns whether a packet that goes alone is to go by unicast: the MAC's acknowledgment
     /// answers sooner than a report, and after a collision the MAC waits at random. Link state's
     /// promise counts, for what is lost now may be lost to collisions.
-    pub(crate) fn prefers_unicast(&self) -> bool {
+    pub(crate) fn prefers_unicast(&self, least_chance: f64) -> bool {
         let is_clear = self.flight.pending() == 0.0 && self.unanswered == 0;
-        is_clear && self.delivery.promised() * self.back >= LEAST_UNICAST
+        is_clear && self.delivery.promised() * self.back >= least_chance
     }
 
     /// Notes that the MAC there acknowledged the last frame, which carried this packet.

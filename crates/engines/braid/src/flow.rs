@@ -572,7 +572,7 @@ impl Flow {
         &mut self,
         next: Next,
         packet_time: Duration,
-        unicast: Unicast,
+        unicast: Option<Unicast>,
         now: Instant,
         random: &mut impl RngCore,
     ) -> Option<(Header, Coded)> {
@@ -620,9 +620,10 @@ impl Flow {
         let asks = (is_last && !self.more) || (!has_turn && (is_uncertain || asks_meanwhile));
 
         // The MAC's acknowledgment answers for a packet that goes alone.
-        let goes_alone = is_last && !self.more && !repeats && child.prefers_unicast();
-        self.alone = packet.filter(|_| goes_alone && unicast != Unicast::No);
-        let is_acknowledged = self.alone.is_some() && unicast == Unicast::Acknowledged;
+        let is_alone = is_last && !self.more && !repeats;
+        let unicast = unicast.filter(|way| is_alone && child.prefers_unicast(way.least_chance));
+        self.alone = packet.filter(|_| unicast.is_some());
+        let is_acknowledged = packet.and(unicast).is_some_and(|way| way.is_acknowledged);
         let poll = (repeats || !carries || asks) && !is_acknowledged;
         self.sent_at = now;
         self.number = self.number.wrapping_add(1);

@@ -11,13 +11,12 @@ pub(crate) enum Next {
     Ask,
 }
 
-/// Whether a packet that goes alone may go by unicast.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unicast {
-    /// It is one of a pair, which is broadcast.
-    No,
-    /// The MAC may not tell what became of it, so the next hop is asked as well.
-    Unproven,
-    /// The MAC acknowledges unicast frames.
-    Acknowledged,
+/// How a packet that goes alone may go by unicast.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unicast {
+    /// Least chance that a frame and its acknowledgment arrive in a quiet channel.
+    pub least_chance: f64,
+    /// Whether the MAC was seen to acknowledge unicast frames. If it may not tell what became of
+    /// one, the next hop is asked as well.
+    pub is_acknowledged: bool,
 }

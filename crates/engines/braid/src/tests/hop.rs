@@ -212,9 +212,16 @@ fn a_packet_that_goes_alone_needs_no_report() {
     bench.now = bench.now + Duration::from_millis(50);
     let (to, body) = bench.fill_with(TxResult::Sent).unwrap();
     assert_eq!((to, Header::parse(&body).unwrap().0.poll), (None, true));
-    // Over a poor link the MAC would repeat it for long.
+    // Over a poor link the MAC would repeat it for long, which costs nothing while nobody waits for
+    // the channel.
     let mut poor = Bench::new(1);
     poor.topology = directed(&[(1, 4, 0.6), (4, 1, 0.6)]);
+    poor.now = poor.now + Duration::from_secs(1);
+    assert_eq!(send(&mut poor, TxResult::Acked), (Some(NodeId(4)), true));
+    for number in 0..40 {
+        poor.now = poor.now + PACKET_TIME;
+        poor.data((3, 4), Header { next_hop: NodeId(4), ..header(number) }, &plain(0));
+    }
     assert_eq!(send(&mut poor, TxResult::Sent), (None, true));
 }
 
