@@ -3,7 +3,10 @@
 //! A scheme takes or refuses each packet at once; a refusal is the back-pressure. A packet that
 //! arrives comes up as [`Event::Packet`](crate::Event::Packet). Packets may be lost, as IP allows.
 
+mod class;
+
 pub use crate::transmission::DATA;
+pub use class::{is_real_time, traffic_class};
 use ncmesh_wire::{FlowId, NodeId};
 
 /// Returns the flow as traces name it: its source, and its destination as serial number.

@@ -13,6 +13,7 @@
 //! | [`hop`] | numbered packets over one hop: retransmit queue and reorder buffer |
 //! | [`pacing`] | pauses that keep data frames of a path from colliding |
 //! | [`passing`] | reports passed on to a node that does not hear their author |
+//! | [`precedence`] | real-time traffic goes first, and keeps nobody out |
 //! | [`report`] | reports by broadcast, in as many copies as a link needs |
 //! | [`retry`] | repetition of one message until it is acknowledged |
 //! | [`sequence`] | numbers that wrap, windows over them |
@@ -29,6 +30,7 @@ pub mod flow_counters;
 pub mod hop;
 pub mod pacing;
 pub mod passing;
+pub mod precedence;
 pub mod report;
 pub mod retry;
 pub mod sequence;

@@ -531,22 +531,30 @@ impl Flow {
         }
 
         // What was lost for certain comes before what is new, so that the destination does not wait
-        // for it.
+        // for it. Real-time traffic goes before both, for nothing waits at the destination for it.
         let is_lost = |lead: &u32| self.sent.contains(lead) && !child.flight.has(*lead);
-        let lost = self.lacking().find(|lead| is_lost(lead) && self.is_known(*lead));
-        if let Some(lost) = lost {
-            return Some(Next::Plain(lost));
-        }
+        let lost = self.lacking().filter(|lead| is_lost(lead) && self.is_known(*lead));
         let uncertain = self.lacking().filter(|lead| child.flight.has(*lead)).count();
-        if uncertain < UNCERTAIN
-            && let Some(new) = self.unsent().next()
-        {
-            return Some(Next::Plain(new));
+        let new = self.unsent().filter(|_| uncertain < UNCERTAIN);
+        let mut first = None;
+        for packet in lost.chain(new) {
+            if self.real_time(packet).is_some() {
+                return Some(Next::Plain(packet));
+            }
+            first.get_or_insert(packet);
+        }
+        if let Some(first) = first {
+            return Some(Next::Plain(first));
         }
 
         // Which of the others arrived is not known, but how many should have: a combination of all
         // makes up for any.
         if can_repair && self.lacks() > MARGIN { Some(Next::Repair) } else { question }
+    }
+
+    /// Returns whether this is a packet of real-time traffic that goes as it is.
+    pub(crate) fn is_urgent(&self, next: Next) -> bool {
+        matches!(next, Next::Plain(packet) if self.real_time(packet).is_some())
     }
 
     /// Returns the packet that may be lost, if there is just one and it can go as it is: a

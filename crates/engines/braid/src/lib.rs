@@ -79,6 +79,7 @@ use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
 use ncmesh_engine::toolkit::passing::{Passing, is_passed_on, outcome, way};
+use ncmesh_engine::toolkit::precedence::Precedence;
 use ncmesh_engine::toolkit::silence::Silence;
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{CodingStatus, DATA, FlowStatus, PacketError, check_packet, flow_of};
@@ -176,6 +177,7 @@ pub struct Braid {
     /// Whether the MAC was seen to acknowledge unicast frames.
     mac_acknowledges: bool,
     traffic: Traffic,
+    precedence: Precedence,
     /// Flows that this node began as their source.
     begun: u32,
     /// When it next looks at what waits for too long; `None` while there are no flows.
@@ -203,6 +205,7 @@ impl Braid {
             asked: None,
             mac_acknowledges: false,
             traffic: Traffic::default(),
+            precedence: Precedence::default(),
             begun: 0,
             tick_at: None,
         }
@@ -396,10 +399,26 @@ impl Braid {
         if self.turns.is_anothers(now) || now < self.silence.until() {
             return None;
         }
-        let ready = self.flows.iter().filter_map(|(ends, flow)| {
-            Some((flow.sent_at, *ends, flow.next(self.config.backlog, self.packet_time(), now)?))
+        let ready = self.ready(now).min_by_key(|(ends, flow, next)| {
+            let is_urgent = flow.is_urgent(*next);
+            let goes_first = is_urgent && self.precedence.is_given();
+            (!goes_first, is_urgent, flow.sent_at, *ends)
         });
-        ready.min_by_key(|(sent_at, ends, _)| (*sent_at, *ends)).map(|(_, ends, next)| (ends, next))
+        ready.map(|(ends, _, next)| (ends, next))
+    }
+
+    /// Returns the flows that have something to send, and what.
+    fn ready(&self, now: Instant) -> impl Iterator<Item = (Ends, &Flow, Next)> {
+        self.flows.iter().filter_map(move |(ends, flow)| {
+            Some((*ends, flow, flow.next(self.config.backlog, self.packet_time(), now)?))
+        })
+    }
+
+    /// Notes what is sent, for the order of flows to come.
+    fn note_precedence(&mut self, ends: Ends, next: Next, now: Instant) {
+        let is_urgent = self.flows.get(&ends).is_some_and(|flow| flow.is_urgent(next));
+        let overtakes = is_urgent && self.ready(now).any(|(_, flow, next)| !flow.is_urgent(next));
+        self.precedence.note(overtakes);
     }
 
     /// Makes a data frame of a flow, and notes that it tells what this node has of it. In a pair,
@@ -562,6 +581,7 @@ impl Engine for Braid {
             return Some(Filled { kind: REPORT, to: Some(next_hop) });
         }
         let (ends, next) = self.next(cx.now)?;
+        self.note_precedence(ends, next, cx.now);
         self.traffic.note_frame(packet_time, cx.now);
         let partner = self.partner(cx, ends, next);
         let mut one = self.part(cx, ends, next, partner.map(|(.., [chance, _])| chance))?;

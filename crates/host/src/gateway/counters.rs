@@ -72,6 +72,8 @@ pub struct GatewayCounters {
     pub icmp_sent: u64,
     /// TCP SYN packets whose segment size was lowered.
     pub clamped: u64,
+    /// Packets that were marked for their delay, where others are dropped (ECN).
+    pub marked: u64,
 }
 
 impl GatewayCounters {

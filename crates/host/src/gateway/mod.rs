@@ -1,8 +1,8 @@
 //! Gateway between a host's IP stack and a tunnel of the mesh.
 //!
 //! Packets that the host sends are routed to a node by longest prefix, wait in a queue of their
-//! connection (`queues`) whose delay CoDel controls (`codel`), and go to the scheme when it
-//! asks for more. Packets from the mesh reach the host if their source address is routed to the
+//! connection (`queues`) whose delay CoDel controls (`codel`) by drops and marks (`ecn`), and go to
+//! the scheme when it asks for more. Packets from the mesh reach the host if their source address is routed to the
 //! node that sent them. What passes both ways tells round trips (`round_trip`). Both sides are
 //! hostile: what is no IP packet is a counted drop, never an error.
 //!
@@ -11,6 +11,7 @@
 
 mod codel;
 mod counters;
+mod ecn;
 mod header;
 mod icmp;
 mod mesh;
@@ -239,7 +240,9 @@ impl Gateway {
                 }
             }
         }
-        self.counters.add(Dropped::Late, self.queues.take_late());
+        let delayed = self.queues.take_delayed();
+        self.counters.add(Dropped::Late, delayed.dropped);
+        self.counters.marked += delayed.marked;
     }
 
     /// Returns the next packet for the host.

@@ -2,10 +2,13 @@
 //!
 //! Connections take turns packet by packet (stochastic fairness queueing, McKenney 1990). Turns
 //! count packets and not bytes, since what a frame costs a wireless channel depends little on its
-//! length. Each queue is kept short by [`Codel`].
+//! length. Those of real-time traffic go first. Each queue is kept short by [`Codel`].
 
 use super::codel::Codel;
+use super::ecn;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::precedence::Precedence;
+use ncmesh_engine::tunnel::is_real_time;
 use ncmesh_wire::NodeId;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -27,37 +30,59 @@ pub(super) struct Queues {
     /// Packets that wait for one node, at most.
     limit: usize,
     waiting: BTreeMap<QueueKey, Queue>,
-    /// Queue that had the last turn.
-    last: QueueKey,
-    /// Packets dropped for their delay since [`take_late`](Self::take_late).
-    late: u64,
+    /// Queue of real-time traffic that had the last turn, and the last other one.
+    last_urgent: QueueKey,
+    last_other: QueueKey,
+    precedence: Precedence,
+    /// What was done to packets for their delay since [`take_delayed`](Self::take_delayed).
+    delayed: Delayed,
+}
+
+/// Packets that waited for too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Delayed {
+    pub(super) dropped: u64,
+    /// Those of transports that slow down for a mark, too.
+    pub(super) marked: u64,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     packets: VecDeque<(Instant, Vec<u8>)>,
     codel: Codel,
+    /// Whether the newest packet is of real-time traffic. A connection stays in order when its
+    /// class changes.
+    is_real_time: bool,
 }
 
 impl Queue {
-    /// Takes out the next packet that CoDel lets pass, and the number of packets that it dropped
-    /// before that one.
-    fn pop(&mut self, now: Instant) -> (Option<Vec<u8>>, u64) {
-        let mut dropped = 0;
-        while let Some((since, packet)) = self.packets.pop_front() {
+    /// Takes out the next packet that CoDel lets pass. Counts those that it would drop.
+    fn pop(&mut self, delayed: &mut Delayed, now: Instant) -> Option<Vec<u8>> {
+        while let Some((since, mut packet)) = self.packets.pop_front() {
             if !self.codel.handle_dequeue(now - since, self.packets.is_empty(), now) {
-                return (Some(packet), dropped);
+                return Some(packet);
             }
-            dropped += 1;
+            if ecn::mark(&mut packet) {
+                delayed.marked += 1;
+                return Some(packet);
+            }
+            delayed.dropped += 1;
         }
-        (None, dropped)
+        None
     }
 }
 
 impl Queues {
     pub(super) fn new(limit: usize) -> Self {
-        let last = QueueKey { node: NodeId(0), connection: 0 };
-        Self { limit, waiting: BTreeMap::new(), last, late: 0 }
+        let none = QueueKey { node: NodeId(0), connection: 0 };
+        Self {
+            limit,
+            waiting: BTreeMap::new(),
+            last_urgent: none,
+            last_other: none,
+            precedence: Precedence::default(),
+            delayed: Delayed::default(),
+        }
     }
 
     /// Returns the number of packets that wait for any node.
@@ -93,32 +118,60 @@ impl Queues {
             let longest = queues.max_by_key(|(_, queue)| queue.packets.len());
             longest.map(|(_, queue)| queue.packets.pop_front());
         }
-        self.waiting.entry(key).or_default().packets.push_back((now, packet));
+        let queue = self.waiting.entry(key).or_default();
+        queue.is_real_time = is_real_time(&packet);
+        queue.packets.push_back((now, packet));
         is_full
     }
 
-    /// Takes out the next packet for a node that `is_wanted` accepts. Connections take turns.
+    /// Takes out the next packet for a node that `is_wanted` accepts. Connections take turns, those
+    /// of real-time traffic first.
     pub(super) fn pop(
         &mut self,
         is_wanted: impl Fn(NodeId) -> bool,
         now: Instant,
     ) -> Option<(NodeId, Vec<u8>)> {
         loop {
-            // The turn after the last one, in the order of keys and around its end.
-            let later = self.waiting.range((Bound::Excluded(self.last), Bound::Unbounded));
-            let mut turns = later.chain(self.waiting.range(..=self.last)).map(|(key, _)| *key);
-            self.last = turns.find(|key| is_wanted(key.node))?;
-
-            let Entry::Occupied(mut queue) = self.waiting.entry(self.last) else { return None };
-            let (packet, late) = queue.get_mut().pop(now);
+            let turn = self.take_turn(&is_wanted)?;
+            let Entry::Occupied(mut queue) = self.waiting.entry(turn) else { return None };
+            let packet = queue.get_mut().pop(&mut self.delayed, now);
             if queue.get().packets.is_empty() {
                 queue.remove();
             }
-            self.late += late;
             if let Some(packet) = packet {
-                return Some((self.last.node, packet));
+                return Some((turn.node, packet));
             }
         }
+    }
+
+    /// Returns the queue whose turn it is, and notes that it has it.
+    fn take_turn(&mut self, is_wanted: &impl Fn(NodeId) -> bool) -> Option<QueueKey> {
+        let urgent = self.next_after(self.last_urgent, true, is_wanted);
+        let other = self.next_after(self.last_other, false, is_wanted);
+        let first = urgent.filter(|_| other.is_none() || self.precedence.is_given());
+        self.precedence.note(first.is_some() && other.is_some());
+        if let Some(urgent) = first {
+            self.last_urgent = urgent;
+            return first;
+        }
+        self.last_other = other?;
+        other
+    }
+
+    /// Returns the queue whose turn comes after the one of `last`, of those of real-time traffic or
+    /// of the others.
+    fn next_after(
+        &self,
+        last: QueueKey,
+        is_real_time: bool,
+        is_wanted: &impl Fn(NodeId) -> bool,
+    ) -> Option<QueueKey> {
+        // In the order of keys, and around its end.
+        let later = self.waiting.range((Bound::Excluded(last), Bound::Unbounded));
+        let mut turns = later.chain(self.waiting.range(..=last));
+        let turn =
+            turns.find(|(key, queue)| queue.is_real_time == is_real_time && is_wanted(key.node));
+        turn.map(|(key, _)| *key)
     }
 
     /// Drops packets that waited for [`MAX_WAIT`].
@@ -126,15 +179,15 @@ impl Queues {
         self.waiting.retain(|_, queue| {
             while queue.packets.front().is_some_and(|(since, _)| *since + MAX_WAIT <= now) {
                 queue.packets.pop_front();
-                self.late += 1;
+                self.delayed.dropped += 1;
             }
             !queue.packets.is_empty()
         });
     }
 
-    /// Returns the number of packets dropped for their delay, and begins to count anew.
-    pub(super) fn take_late(&mut self) -> u64 {
-        core::mem::take(&mut self.late)
+    /// Returns what was done to packets for their delay, and counts from zero again.
+    pub(super) fn take_delayed(&mut self) -> Delayed {
+        core::mem::take(&mut self.delayed)
     }
 }
 
@@ -170,7 +223,52 @@ mod tests {
         }
         assert_eq!(queues.pop(|to| to == B, at(1)), Some((B, vec![20])));
         assert_eq!(popped(&mut queues, 1), [0, 10, 21, 1, 11, 2]);
-        assert_eq!((queues.len(), queues.waiting.len(), queues.take_late()), (0, 0, 0));
+        assert_eq!((queues.len(), queues.waiting.len(), queues.take_delayed().dropped), (0, 0, 0));
+    }
+
+    /// First bytes of packets of IPv4 with the class EF, and with none.
+    const EXPEDITED: [u8; 2] = [0x45, 46 << 2];
+    const BEST_EFFORT: [u8; 2] = [0x45, 0];
+
+    #[test]
+    fn real_time_traffic_goes_first_and_others_take_turns_behind_it() {
+        let mut queues = Queues::new(99);
+        for n in 0..4 {
+            queues.push(key(A, 1), [&BEST_EFFORT[..], &[10 + n]].concat(), at(0));
+            queues.push(key(A, 2), [&BEST_EFFORT[..], &[20 + n]].concat(), at(0));
+            queues.push(key(B, 3), [&BEST_EFFORT[..], &[30 + n]].concat(), at(0));
+        }
+        for n in 0..6 {
+            queues.push(key(A, 4), [&EXPEDITED[..], &[40 + n]].concat(), at(0));
+        }
+        let order: Vec<u8> = core::iter::from_fn(|| queues.pop(|_| true, at(1)))
+            .map(|(_, packet)| packet[2])
+            .collect();
+        let urgent_first = [40, 41, 42, 10, 43, 44, 45, 20];
+        let turns = [30, 11, 21, 31, 12, 22, 32, 13, 23, 33];
+        assert_eq!(order, [&urgent_first[..], &turns].concat());
+    }
+
+    #[test]
+    fn delayed_packets_of_capable_transports_are_marked_and_all_arrive() {
+        let mut queues = Queues::new(200);
+        let capable = |n: u8| {
+            let mut packet = super::super::packets::udp_v4("10.0.0.1", "10.0.0.2", 9);
+            let mut ip = smoltcp::wire::Ipv4Packet::new_unchecked(&mut packet);
+            ip.set_ecn(2);
+            ip.set_ident(n.into());
+            ip.fill_checksum();
+            packet
+        };
+        for n in 0..100 {
+            queues.push(key(A, 1), capable(n), at(0));
+        }
+        let out = (1..=100).filter_map(|n| queues.pop(|_| true, at(10 * n)));
+        let out: Vec<Vec<u8>> = out.map(|(_, packet)| packet).collect();
+        let marked = out.iter().filter(|packet| packet[1] & 3 == 3).count() as u64;
+        assert_eq!(out.len(), 100);
+        assert!((3..10).contains(&marked), "{marked}");
+        assert_eq!(queues.take_delayed(), Delayed { dropped: 0, marked });
     }
 
     #[test]
@@ -195,7 +293,7 @@ mod tests {
         for ms in (10..1000).step_by(10) {
             left += usize::from(queues.pop(|_| true, at(ms)).is_some());
         }
-        let late = queues.take_late() as usize;
+        let late = queues.take_delayed().dropped as usize;
         assert!((3..10).contains(&late) && left + late + queues.len() == 100, "{late}");
         for n in 0..10 {
             queues.push(key(B, n), vec![0], at(1000));
@@ -226,7 +324,7 @@ mod tests {
                 }
             }
             prop_assert!(out.iter().all(|(to, packet)| *to == B && packet[0] / 2 == 1));
-            gone += queues.take_late();
+            gone += queues.take_delayed().dropped;
             prop_assert_eq!(out.len() as u64 + gone + queues.len() as u64, u64::from(pushed));
             for connection in 0..4 {
                 let own = out.iter().filter(|(_, packet)| packet[0] == connection);

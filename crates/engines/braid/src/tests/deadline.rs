@@ -31,7 +31,7 @@ fn what_is_late_is_given_up_and_other_packets_are_not() {
     bench.data((1, 2), header(0), &coded(EF, 1));
     bench.now = bench.now + Duration::from_millis(250);
     bench.with(Braid::handle_timeout);
-    assert_eq!(bench.drain(), [(0, 1), (1, 1)]);
+    assert_eq!(bench.drain(), [(1, 1), (0, 1)]);
 }
 
 #[test]
@@ -57,7 +57,31 @@ fn packets_of_one_symbol_are_of_one_class() {
         .take(3)
         .map(|(_, body)| symbol::packets(&Header::parse(&body).unwrap().1.symbol).len())
         .collect();
-    assert_eq!(sent, [1, 2, 1]);
+    assert_eq!(sent, [2, 1, 1], "and that of real-time traffic goes first");
+}
+
+#[test]
+fn real_time_traffic_goes_first_within_a_flow() {
+    let mut bench = Bench::new(2);
+    for (number, dscp) in [0, 0, EF, EF].into_iter().enumerate() {
+        bench.data((1, 2), header(0), &coded(dscp, number as u32));
+    }
+    let order: Vec<u32> = bench.drain().into_iter().map(|(first, _)| first).collect();
+    assert_eq!(order, [2, 3, 0, 1]);
+}
+
+#[test]
+fn real_time_traffic_goes_first_between_flows_and_keeps_none_out() {
+    let calls = FlowInstance { destination: NodeId(3), ..FLOW };
+    let mut bench = Bench::new(2);
+    for number in 0..4 {
+        bench.data((1, 2), header(0), &coded(0, number));
+        bench.data((1, 2), Header { flow: calls, ..header(0) }, &coded(EF, number));
+    }
+    let flows: Vec<FlowInstance> = std::iter::from_fn(|| bench.fill())
+        .map(|(_, body)| Header::parse(&body).unwrap().0.flow)
+        .collect();
+    assert_eq!(flows[..5], [calls, calls, calls, FLOW, calls]);
 }
 
 #[test]
