@@ -13,7 +13,7 @@ use serde_json::json;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// Returns `[tunnel]` of node `id` of two, with `routes` besides the one to the other node.
 fn tunnel(id: u16, more: &str, routes: &str) -> String {
@@ -82,6 +82,60 @@ fn hosts_reach_each_other_in_both_versions_of_ip() {
     let shown = String::from_utf8(pair[0].call(&["status"]).stdout).unwrap();
     let by = "tunnel     ncmesh0 by braid (auto: carries most over the measured meshes): 10.44.0.1";
     assert!(shown.contains(by), "{shown}");
+}
+
+/// Returns how many packets with a mark of congestion have come to a host.
+fn marks(segment: &Segment, host: usize) -> u64 {
+    let output = segment.run(host, "nstat -asz IpExtInCEPkts");
+    let said = String::from_utf8(output.stdout).unwrap();
+    said.split_whitespace()
+        .skip_while(|word| *word != "IpExtInCEPkts")
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+/// A server of iperf3 that ends after one client, or with the test.
+struct Server(Child);
+
+impl Server {
+    fn start(segment: &Segment, host: usize) -> Self {
+        let words = ["netns", "exec", segment.host(host), "iperf3", "-s", "-1"];
+        let server = Command::new("ip").args(words).stdout(Stdio::null()).spawn().unwrap();
+        wait_until("iperf3 listens", || {
+            let sockets = segment.run(host, "ss -Hltn sport = :5201");
+            !sockets.stdout.is_empty()
+        });
+        Self(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn tcp_with_ecn_is_slowed_down_by_marks() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let pair = pair(&segment, dir.path(), "");
+    let on = dir.path().join("on");
+    std::fs::write(&on, "1").unwrap();
+    for host in [1, 2] {
+        does(&segment, host, &format!("cp {} /proc/sys/net/ipv4/tcp_ecn", on.display()));
+    }
+    if !segment.slow_down(1, "2mbit") {
+        return;
+    }
+    let _server = Server::start(&segment, 2);
+    does(&segment, 1, "iperf3 -c 10.44.0.2 -t 4");
+    assert!(marks(&segment, 2) > 0);
+    let tunnel = pair[0].status().tunnel.unwrap();
+    assert_eq!(tunnel.drops.get("late"), None, "{tunnel:?}");
 }
 
 /// Returns the longest round trip that some pings through the tunnel had, s.
