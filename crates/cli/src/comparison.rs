@@ -5,6 +5,7 @@ use crate::commands::flows;
 use crate::failure::{Failure, Kind};
 use crate::plan;
 use crate::show::{self, Form, Table};
+use ncmesh_console::schema::SourceValues;
 use ncmesh_engine::registry::{Entry, ServiceKind};
 use ncmesh_engines::REGISTRY;
 use ncmesh_lab::Comparison;
@@ -66,8 +67,9 @@ pub(crate) fn show(
 
 /// Returns how many packets a file is cut into, from the packets that its source has sent and the
 /// redundancy that they are of; `None` while it has sent none.
-pub(crate) fn packets(sent: u64, redundancy: f64) -> Option<f64> {
-    (redundancy > 0.0).then(|| sent as f64 / redundancy)
+pub(crate) fn packets(sent: &SourceValues) -> Option<f64> {
+    let redundancy = sent.source_redundancy.filter(|redundancy| *redundancy > 0.0)?;
+    Some(sent.packets? as f64 / redundancy)
 }
 
 /// A run, and the number of packets that its outcome does not have.

@@ -5,7 +5,8 @@ mod common;
 use common::{meta, state};
 use ncmesh_console::Sampler;
 use ncmesh_console::schema::{
-    Count, Event, EventKind, FlowState, Key, Message, NeedsKey, Stage, Tick, typescript,
+    Count, Event, EventKind, FlowState, Key, Message, NeedsKey, QueueValues, SourceValues, Stage,
+    Tick, TransferState, Values, typescript,
 };
 use proptest::prelude::*;
 use std::convert::Infallible;
@@ -32,6 +33,22 @@ fn the_types_in_typescript_are_up_to_date() {
         written == typescript(),
         "the schema has changed: cargo run -p ncmesh-console --example types"
     );
+}
+
+#[test]
+fn what_the_api_does_not_know_is_null_and_a_console_is_told_the_rest() {
+    let sent = SourceValues { packets: Some(7), source_redundancy: None };
+    let json = serde_json::json!({ "source_packets": 7, "source_redundancy": null });
+    assert_eq!(serde_json::to_value(&sent).unwrap(), json);
+    assert_eq!(serde_json::from_value::<SourceValues>(json).unwrap(), sent);
+
+    let mut state = TransferState::default();
+    sent.tell(&mut state);
+    assert_eq!(state, TransferState { packets: Some(Count(7)), ..TransferState::default() });
+
+    let queue = QueueValues { held: vec![3, 4], lost: 2, ..QueueValues::default() };
+    let shown: Vec<String> = queue.numbers().map(|(field, value)| field.show(value)).collect();
+    assert!(shown.contains(&"held 7".into()) && shown.contains(&"lost 2".into()), "{shown:?}");
 }
 
 #[test]

@@ -7,7 +7,6 @@
 use crate::iperf::{Load, LoadError, Measured};
 use crate::tunnel::{Tunnel, address_v4};
 use crate::{Lab, LabError, POLL_INTERVAL, ping};
-use ncmesh_engine::tunnel::coding_ratio;
 use ncmesh_node::api::types::{Coding, Flow as FlowView, Status};
 use ncmesh_sim::outcome::{
     CodingOutcome, FlowOutcome, FlowsOutcome, Outcome, Samples, ServiceOutcomes, TcpOutcome,
@@ -320,18 +319,13 @@ fn add_sample(samples: &mut Samples, at: Duration, flows: &[Option<FlowView>]) {
 
 /// Returns the coding statistics of a node between two readings.
 fn since(before: Option<&Coding>, after: &Coding) -> CodingOutcome {
-    // The counters of a restarted daemon begin at zero again, which must not underflow.
-    let count = |of: fn(&Coding) -> u64| of(after).saturating_sub(before.map_or(0, of));
-    let (sent, coded) = (count(|c| c.sent), count(|c| c.coded));
     let holds = after.holds.iter().map(|hold| hold.hold_s).sum::<f64>();
     let stopped = after.stopped.iter().map(|s| format!("{} {}", s.neighbor, s.reason));
     CodingOutcome {
-        sent,
-        coded,
-        ratio: coding_ratio(coded, sent),
-        decoded: count(|c| c.decoded),
-        undecodable: count(|c| c.undecodable),
-        repeated: count(|c| c.repeated),
+        values: match before {
+            Some(before) => after.values.since(&before.values),
+            None => after.values.clone(),
+        },
         hold_s: (!after.holds.is_empty()).then(|| holds / after.holds.len() as f64),
         stopped: stopped.collect(),
     }

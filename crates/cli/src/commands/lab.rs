@@ -280,7 +280,7 @@ async fn transfer(
     follow(lab, from, &id, args.run.timeout, progress).await?;
     progress.clear();
     let sent = lab.transfer(from, &id).await?;
-    let packets = comparison::packets(sent.source_packets, sent.source_redundancy);
+    let packets = comparison::packets(&sent.sent);
     let outcome = lab.outcome(from, to, &id, scheme.name, &file).await?;
     Ok(Run { outcome, packets })
 }

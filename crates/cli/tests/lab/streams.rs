@@ -304,10 +304,12 @@ async fn the_base_of_a_video_is_whole_at_every_receiver() {
     let encoded = tokio::task::spawn_blocking(move || encode(base, enhancement).output().unwrap());
     let encoded = encoded.await.unwrap();
     assert!(encoded.status.success() && encoded.stderr.is_empty(), "{encoded:?}");
-    let sent = streams_at(&lab, 0).await[0].sending.clone().unwrap().packets[0];
+    let sent = streams_at(&lab, 0).await[0].sending.clone().unwrap().taken[0];
     for node in [1, 2] {
         until(&mut lab, node, |streams| {
-            streams.iter().any(|s| s.receiving.as_ref().is_some_and(|r| r.packets[0] == sent))
+            streams
+                .iter()
+                .any(|s| s.receiving.as_ref().is_some_and(|r| r.values.packets[0] == sent))
         })
         .await;
     }

@@ -180,11 +180,7 @@ impl Lab {
                     let (name, group, to) = key.clone();
                     let fresh = StreamQueueOutcome { node: name, group, to, ..Default::default() };
                     let entry = seen.queues.entry(key).or_insert(fresh);
-                    entry.receivers = queue.receivers;
-                    entry.most_held = entry.most_held.max(queue.held.iter().sum());
-                    entry.most_drop_queue = entry.most_drop_queue.max(queue.drop_queue);
-                    (entry.sent, entry.dropped) = (queue.sent, queue.dropped);
-                    entry.lost = queue.lost;
+                    entry.sample(queue.values);
                 }
             }
         }
