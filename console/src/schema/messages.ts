@@ -372,8 +372,8 @@ export type ReceiverState = {
  */
 node: number,
 /**
- * Bytes of the file that the receiver has, as far as is known here. Of a transfer at its source,
- * those that the slowest receiver has.
+ * Bytes of the file that the receiver has, as far as is known here; for a transfer at its source,
+ * that the slowest receiver has.
  */
 bytes: Count,
 /**
@@ -697,8 +697,8 @@ export type ReceiverTick = {
  */
 node: number,
 /**
- * Bytes of the file that the receiver has, as far as is known here. Of a transfer at its source,
- * those that the slowest receiver has.
+ * Bytes of the file that the receiver has, as far as is known here; for a transfer at its source,
+ * that the slowest receiver has.
  */
 bytes?: number,
 /**

@@ -18,8 +18,8 @@
 //! have nothing but zeros.
 //!
 //! Each state is declared once, in `flow`, `node`, `stream`, `tables` and `transfer`, by the macros
-//! of `declare`. What is not known is absent in a key, or null in a column: a daemon knows little of
-//! other nodes.
+//! of `declare`. What is not known is absent in a key, or null in a column: a daemon knows little
+//! of other nodes.
 //!
 //! Counters in keys, seeds and sizes have 64 bits and are strings ([`Count`]), since numbers in
 //! JavaScript are exact up to 53 bits only. Growth in a tick has 32 bits and is a number; if it has

@@ -32,8 +32,8 @@ state! {
 state! {
     /// State of a transfer at a receiver.
     ReceiverState { node: u16 } / ReceiverTick { node: u16 } as ReceivedValues {
-        /// Bytes of the file that the receiver has, as far as is known here. Of a transfer at its
-        /// source, those that the slowest receiver has.
+        /// Bytes of the file that the receiver has, as far as is known here; for a transfer at its
+        /// source, that the slowest receiver has.
         bytes: Count, "Received", Bytes;
         /// Innovative packets that the receiver has heard. The source does not know it.
         innovative: Option<Count>, "Innovative", Packets;

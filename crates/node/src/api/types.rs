@@ -387,7 +387,7 @@ pub struct Transfer {
     pub values: ReceivedValues,
     /// Receivers; at the source only.
     pub receivers: Vec<Receiver>,
-    /// What the source did for it.
+    /// Work of the source.
     #[serde(flatten)]
     pub sent: SourceValues,
     /// Names of the forwarders, at the source only; `cascade` lists none.
