@@ -22,7 +22,7 @@ values! {
 }
 
 values! {
-    /// What a node knows of another one.
+    /// Another node, as far as this one knows it.
     PeerValues {
         /// Share of this node's broadcasts that the peer receives, 0 to 1.
         delivery_to: Option<f64>, "Out", Share;

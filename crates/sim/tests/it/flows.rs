@@ -364,18 +364,33 @@ fn errors_name_what_cannot_be_carried() {
     for (flow, problem) in [
         (r#"from = "a", to = "a""#, "`to` must not be the source"),
         (r#"from = "a", to = "x""#, "no node `x`"),
-        (r#"from = "a", to = "c", seconds = 0"#, "`seconds` above 0"),
-        (r#"from = "a", to = "c", rate = 0"#, "must be above 0"),
-        (r#"from = "a", to = "c", start_s = nan"#, "must be 0 to 1e9"),
-        (r#"from = "a", to = "c", protocol = "sctp""#, "unknown variant `sctp`"),
+        (r#"from = "a", to = "c", seconds = 0"#, "seconds = 0: allowed is 0.001 to"),
+        (r#"from = "a", to = "c", rate = 0"#, "rate = 0: allowed is a quantity above 0"),
+        (r#"from = "a", to = "c", start_s = nan"#, "start_s = nan: allowed is 0 to"),
+        (
+            r#"from = "a", to = "c", protocol = "sctp""#,
+            "protocol = \"sctp\": allowed is \"udp\", \"tcp\"",
+        ),
         (r#"from = "a", to = "c", speed = 1"#, "unknown field `speed`"),
         (r#"from = "a", to = "c", size = 9"#, "need `protocol = \"tcp\"`"),
         (r#"from = "a", to = "c", congestion = "reno""#, "need `protocol = \"tcp\"`"),
-        (r#"from = "a", to = "c", protocol = "tcp", size = 0"#, "`size` above 0"),
-        (r#"from = "a", to = "c", protocol = "tcp", window = 100"#, "`window` 4096 to"),
-        (r#"from = "a", to = "c", protocol = "tcp", ack_delay_s = 2"#, "must be 0 to 1"),
+        (
+            r#"from = "a", to = "c", protocol = "tcp", size = 0"#,
+            "size = 0: allowed is a quantity above 0",
+        ),
+        (
+            r#"from = "a", to = "c", protocol = "tcp", window = 100"#,
+            "window = 100: allowed is a quantity from 4 KiB",
+        ),
+        (
+            r#"from = "a", to = "c", protocol = "tcp", ack_delay_s = 2"#,
+            "ack_delay_s = 2: allowed is 0 to 1 s",
+        ),
         (r#"from = "a", to = "c", min_rto_s = 1"#, "need `protocol = \"tcp\"`"),
-        (r#"from = "a", to = "c", protocol = "tcp", min_rto_s = 0"#, "must be 0.001 to 60"),
+        (
+            r#"from = "a", to = "c", protocol = "tcp", min_rto_s = 0"#,
+            "min_rto_s = 0: allowed is 0.001 to 60 s",
+        ),
     ] {
         let text = format!("{LINE}flow = [{{ {flow} }}]");
         let error = Scenario::parse(&text, "line.toml", Path::new("")).unwrap_err();
