@@ -440,7 +440,7 @@ pub struct SendRequest {
     #[serde(default)]
     #[ts(optional)]
     pub name: Option<String>,
-    /// Name of the file scheme. `auto` if absent: the first one of the registry.
+    /// Name of the file scheme; `auto`, the default one, if absent.
     #[serde(default)]
     #[ts(optional)]
     pub scheme: Option<String>,
