@@ -8,7 +8,7 @@ use crate::alarm::Alarm;
 use crate::api::{self, ApiSocket};
 use crate::config::{NodeConfig, RadioConfig, UdpConfig};
 use crate::error::NodeError;
-use crate::node::{Command, Handle, Node, Parts, Start};
+use crate::node::{Command, Filled, Handle, Node, Parts, Start};
 use crate::radio::air::AirRadio;
 use crate::radio::udp::UdpRadio;
 use crate::radio::{Radio, RadioEvent};
@@ -220,8 +220,8 @@ impl<R: Radio> Loop<R> {
             }
             Some(call) = self.calls.recv() => {
                 call(&mut self.node);
-                if let Some(rate) = self.node.take_rate() {
-                    self.radio.set_rate(rate);
+                if let Some(new) = self.node.take_rate() {
+                    self.radio.set_rate(new.rate);
                 }
             }
             _ = self.tidy.tick() => {
@@ -282,7 +282,7 @@ impl<R: Radio> Loop<R> {
                 self.requested = false;
                 self.node.set_address(self.radio.address());
                 match self.node.fill(&mut self.frame) {
-                    Some(to) => {
+                    Some(Filled { to }) => {
                         // Requested first, so that the next frame takes part in the next backoff.
                         self.request().await?;
                         self.radio.transmit(&self.frame, to).await?;
