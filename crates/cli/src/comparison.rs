@@ -133,7 +133,8 @@ fn show_files(all: &[Measures], world: &str) -> Result<(), Failure> {
         Table::new(["SCHEME", "LAST RECEIVER, S", "MEAN, S", "TRANSMISSIONS PER PACKET"]);
     for m in sorted {
         let per_packet = m.transmissions_per_packet.map(|t| format!("{t:.2}"));
-        let (last, mean) = (seconds(m.last_s), seconds(m.mean_s));
+        let last = seconds(m.last_s);
+        let mean = seconds(m.mean_s);
         table.row([m.scheme.clone(), last, mean, show::or_dash(per_packet)]);
     }
     show::line(&table.to_string())?;

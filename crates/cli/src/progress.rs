@@ -150,7 +150,8 @@ impl Progress {
                 let step = item.done_of(10);
                 let now = (item.state, step);
                 if shown.insert(item.label.into(), now) != Some(now) {
-                    let (label, state) = (item.label, item.describe());
+                    let label = item.label;
+                    let state = item.describe();
                     show::note(&format!("{label}: {state} {} %", step * 10));
                 }
             }

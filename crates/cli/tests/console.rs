@@ -49,7 +49,8 @@ impl Serving {
 
     /// Sends a request as a page of the server does, and returns the body of the answer.
     fn ask(&self, line: &str, body: &str) -> Vec<u8> {
-        let (address, length) = (self.address, body.len());
+        let address = self.address;
+        let length = body.len();
         let mut stream = TcpStream::connect(address).expect("it listens");
         let request = format!(
             "{line} HTTP/1.1\r\nhost: {address}\r\norigin: http://{address}\r\n\

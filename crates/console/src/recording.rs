@@ -167,7 +167,8 @@ impl<R: Read> Reader<R> {
             };
         }
         if !self.read_line()? {
-            let (lines, is_empty) = (self.number, self.order == Order::First);
+            let lines = self.number;
+            let is_empty = self.order == Order::First;
             return Err(if is_empty { ReadError::Foreign } else { ReadError::Cut { lines } });
         }
 

@@ -14,7 +14,9 @@ use std::path::Path;
 
 /// Returns the messages of a sampler to which `states` are told.
 fn sampled(states: impl IntoIterator<Item = Key>) -> Vec<Message> {
-    let (mut sampler, mut told, meta) = (Sampler::new(), Vec::new(), meta());
+    let mut sampler = Sampler::new();
+    let mut told = Vec::new();
+    let meta = meta();
     for state in states {
         let tell = |message| {
             told.push(message);
@@ -91,7 +93,8 @@ fn an_unknown_field_is_refused() {
 
 #[test]
 fn a_tick_without_changes_has_its_time_only() {
-    let (before, now) = (state(0.0, &[5, 6]), state(0.1, &[5, 6]));
+    let before = state(0.0, &[5, 6]);
+    let now = state(0.1, &[5, 6]);
     let tick = now.tick_since(&before).expect("nothing fell");
     assert_eq!(serde_json::to_string(&tick).expect("JSON"), r#"{"time_s":0.1}"#);
 }

@@ -110,7 +110,9 @@ mod tests {
 
     #[test]
     fn what_failed_is_not_saved_and_is_tried_again_ever_more_seldom() {
-        let (mut saver, mut now, mut waits) = (Saver::new(1), 0, Vec::new());
+        let mut saver = Saver::new(1);
+        let mut now = 0;
+        let mut waits = Vec::new();
         for _ in 0..9 {
             assert_eq!(saver.begin(&2, at(now)), Some(2));
             let backoff = saver.handle_written(false, at(now)).unwrap().as_secs();

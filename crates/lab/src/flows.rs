@@ -76,7 +76,8 @@ impl Lab {
             self.tunnel()?.set_timing(flow)?;
         }
         // Counters run since the daemons started, so their values of now are subtracted later.
-        let (loads, before) = (self.loads()?, self.heard().await?);
+        let loads = self.loads()?;
+        let before = self.heard().await?;
         let coded_before = self.coded().await?;
         let begin = Instant::now();
         let mut running = JoinSet::new();
@@ -89,7 +90,8 @@ impl Lab {
     /// Ends all flows and starts them again, because one of them never began. Flows are measured
     /// under each other's load, so all must run at the same time.
     async fn begin_flows_again(&self, flows: RunningFlows) -> Result<RunningFlows, LabError> {
-        let (attempt, sampled) = (flows.attempt + 1, flows.sampled);
+        let attempt = flows.attempt + 1;
+        let sampled = flows.sampled;
 
         // Dropping the futures kills the programs. Wait for that, as their ports must be free.
         let mut running = flows.running;
@@ -259,7 +261,8 @@ impl Lab {
 
         // iperf3 counts bytes of payload. All datagrams of a UDP flow have one length, so bytes
         // give packets. Throughput counts whole IP packets, as the simulator does.
-        let (sent, delivered) = (measured.sent / payload, measured.bytes / payload);
+        let sent = measured.sent / payload;
+        let delivered = measured.bytes / payload;
         // Packets of the warm-up may arrive during the measurement, hence the minimum.
         let loss = 1.0 - delivered.min(sent) as f64 / sent.max(1) as f64;
         let bytes = if is_udp { delivered * load.packet as u64 } else { measured.bytes };

@@ -121,7 +121,8 @@ impl Load {
     /// Returns the command of the client, which reports in JSON.
     fn client(&self) -> Command {
         let mut command = inside(&self.namespaces[0]);
-        let (to, port) = (self.to.to_string(), self.port());
+        let to = self.to.to_string();
+        let port = self.port();
         command.args(["--client", &to, "--port", &port, "--json", "--connect-timeout", CONNECT_MS]);
 
         // A transfer of a given size ends by itself; everything else runs for a given time.

@@ -251,7 +251,8 @@ impl Active<'_> {
     /// says.
     fn open(&mut self, datagram: &[u8], scratch: &mut Vec<u8>) -> Option<NodeId> {
         let stack = &mut *self.stack;
-        let (now, me) = (stack.now, stack.node);
+        let now = stack.now;
+        let me = stack.node;
 
         // What is cheap to check comes first. Nothing is kept of a frame before it is authentic: a
         // forged counter must not block genuine frames.
@@ -294,8 +295,11 @@ impl Active<'_> {
             stack.counters.count_heard(header.sender, o.service, o.kind, datagram.len());
         }
         if (is_current && is_other) || is_hello {
-            let (sender, start) = (header.sender, header.salt.start());
-            let (service, kind, body) = (o.service, o.kind, o.body);
+            let sender = header.sender;
+            let start = header.salt.start();
+            let service = o.service;
+            let kind = o.kind;
+            let body = o.body;
             let arrival = Arrival { header, is_late };
             self.dispatch(&Frame { sender, start, service, kind, body }, arrival);
         }

@@ -81,7 +81,8 @@ impl StackConfig {
         self.route.check().map_err(of).map_err(error("route"))?;
         self.share.check().map_err(of).map_err(error("share"))?;
         if !MTUS.contains(&self.mtu) {
-            let (min, max) = (MTUS.start(), MTUS.end());
+            let min = MTUS.start();
+            let max = MTUS.end();
             let problem = format!("mtu = {}: allowed is {min} to {max} bytes", self.mtu);
             return Err(error("radio")(problem));
         }
@@ -112,7 +113,8 @@ impl StackConfig {
     }
 
     fn check_node(&self) -> Result<(), String> {
-        let (node, name) = (self.node, &self.name);
+        let node = self.node;
+        let name = &self.name;
         if node.0 == 0 || node.0 == u16::MAX {
             return Err(format!("id = {node}: allowed is 1 to 65534"));
         }

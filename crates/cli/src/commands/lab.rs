@@ -162,7 +162,8 @@ async fn experiment(
 ) -> Result<Run, Failure> {
     // Flows need a tunnel device at each of their ends, and with it root.
     let tunnel = schemes.of(ServiceKind::Tunnel).map(|scheme| scheme.name.to_owned());
-    let (program, max_lag) = (std::env::current_exe()?, args.max_lag);
+    let program = std::env::current_exe()?;
+    let max_lag = args.max_lag;
     // The daemons would name the file as their configurations do, which the user did not write.
     if let Some(file) = &args.token_file {
         read_token(file).map_err(|e| Failure::new(Kind::File, format!("--token-file {e}")))?;
@@ -274,7 +275,8 @@ async fn transfer(
     let file = file_to_send(lab, scenario, traffic)?;
 
     // At a timeout the result is that of the transfer so far.
-    let (from, to) = (traffic.from, traffic.to.as_slice());
+    let from = traffic.from;
+    let to = traffic.to.as_slice();
     let id = lab.send(from, to, &file, scheme.name).await?;
     progress.note(&format!("sending {} as {id}", file.display()));
     follow(lab, from, &id, args.run.timeout, progress).await?;

@@ -92,7 +92,8 @@ fn simulate(
 ) -> Result<(Run, Option<Spent>), Failure> {
     // The simulation belongs to the run, so what is needed of it is copied while it is there.
     let mut progress = Progress::new(form);
-    let (mut spent, mut packets) = (None, None);
+    let mut spent = None;
+    let mut packets = None;
     let show = |step: &Step<'_>| {
         show_progress(&mut progress, scenario, step);
         spent = step.sim.time_spent().cloned();

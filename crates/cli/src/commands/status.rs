@@ -78,7 +78,8 @@ fn control(s: &Status) -> String {
 /// Returns lines about the tunnel.
 fn tunnel(t: &Tunnel) -> Vec<String> {
     let namespace = t.namespace.as_ref().map(|name| format!(" in namespace {name}"));
-    let (out, into) = (show::bytes(t.bytes_out), show::bytes(t.bytes_in));
+    let out = show::bytes(t.bytes_out);
+    let into = show::bytes(t.bytes_in);
     let mut lines = vec![
         format!(
             "tunnel     {} by {} ({}){}: {}, packets up to {} bytes",

@@ -149,7 +149,8 @@ fn a_daemon_outlives_its_log() {
 #[test]
 fn without_a_journal_the_log_stays_on_standard_error() {
     let dir = tempfile::tempdir().unwrap();
-    let (log, file) = (dir.path().join("log"), dir.path().join("node.toml"));
+    let log = dir.path().join("log");
+    let file = dir.path().join("node.toml");
     let config = format!(
         "[node]\nid = 6\nkey = \"{KEY}\"\n[radio]\nkind = \"udp\"\ninterface = \"nope9\"\n"
     );
@@ -169,7 +170,8 @@ fn without_a_journal_the_log_stays_on_standard_error() {
 #[test]
 fn what_is_logged_changes_without_a_restart() {
     let dir = tempfile::tempdir().unwrap();
-    let (log, file) = (dir.path().join("log"), dir.path().join("node.toml"));
+    let log = dir.path().join("log");
+    let file = dir.path().join("node.toml");
     let write = |level: &str| {
         let config = format!(
             "[node]\nid = 7\nkey = \"{KEY}\"\nstate_dir = \"state\"\nlog = \"{level}\"\n\

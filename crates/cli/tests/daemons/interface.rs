@@ -39,7 +39,8 @@ fn every_trouble_of_an_interface_is_told_and_passes() {
     let dir = tempfile::tempdir().unwrap();
     let mesh = mesh(&segment, dir.path(), &["", ""]);
     // In host 0, the bridge, `port1` is the other end of the cable.
-    let (own, bridge) = (1, 0);
+    let own = 1;
+    let bridge = 0;
     let address = "address add 10.77.0.1/24 broadcast + dev mesh0";
     for (told, breaks, mends) in [
         ("no IPv4 address", vec![(own, "address flush dev mesh0")], vec![(own, address)]),

@@ -36,7 +36,8 @@ impl Relayer {
             let own = UdpSocket::bind("10.77.0.3:7117").unwrap();
             own.set_broadcast(true).unwrap();
             own.set_nonblocking(true).unwrap();
-            let (mut frame, mut unicasts) = ([0; 2000], 0);
+            let mut frame = [0; 2000];
+            let mut unicasts = 0;
             while !is_stopped.load(Ordering::Relaxed) {
                 if let Ok((length, from)) = everyone.recv_from(&mut frame)
                     && from.ip() == Ipv4Addr::new(10, 77, 0, 1)

@@ -53,7 +53,8 @@ async fn a_killed_source_sends_on() {
     let _room = room().await;
     let mut mesh = Building::start().await;
     let id = mesh.send("photo", LENGTH).await;
-    let (source, near) = (mesh.from, mesh.node("n05"));
+    let source = mesh.from;
+    let near = mesh.node("n05");
     let before = mesh.wait(near, &id, |t| t.values.bytes > LENGTH as u64 / 4).await;
     mesh.lab.kill(source).await.unwrap();
     mesh.lab.restart(source).await.unwrap();

@@ -151,7 +151,8 @@ async fn schemes_that_code_within_flows_carry_them_too() {
         let running = lab.begin_flows().await.unwrap();
         let outcome = lab.finish_flows(running).await.unwrap();
         assert_eq!(outcome.scheme, scheme);
-        let (udp, tcp) = (flow(&outcome, "udp"), flow(&outcome, "tcp"));
+        let udp = flow(&outcome, "udp");
+        let tcp = flow(&outcome, "tcp");
         assert!(udp.delivered > 20 && udp.innovative > 20, "{scheme}: {udp:?}");
         let rtt_s = tcp.tcp.as_ref().and_then(|tcp| tcp.rtt_s);
         assert!(tcp.throughput_bps > 1e4 && rtt_s.unwrap() > 0.0, "{scheme}: {tcp:?}");
@@ -261,7 +262,8 @@ async fn a_relay_stops_coding_for_who_decodes_too_little_and_says_why() {
     assert!(!relay.stopped.is_empty() && relay.values.coded < relay.values.sent, "{relay:?}");
     let status: Status = lab.client(1).read("/v1/status").await.unwrap();
     assert!(status.hints.iter().any(|h| h.contains("xor codes nothing for")), "{:?}", status.hints);
-    let (log, deadline) = (dir.path().join("lab/2-relay/log"), Instant::now() + TIMEOUT);
+    let log = dir.path().join("lab/2-relay/log");
+    let deadline = Instant::now() + TIMEOUT;
     while !std::fs::read_to_string(&log).unwrap().contains("xor codes no more for") {
         assert!(Instant::now() < deadline, "the log does not say it");
         tokio::time::sleep(POLL_INTERVAL).await;

@@ -46,7 +46,9 @@ async fn what_is_known(lab: &Lab, nodes: usize) -> String {
         let frames = |all: &[Traffic]| -> String {
             all.iter().map(|f| format!(" {}/{}:{}", f.service, f.kind, f.frames)).collect()
         };
-        let (sent, heard, drops) = (frames(&status.sent), frames(&status.heard), &status.drops);
+        let sent = frames(&status.sent);
+        let heard = frames(&status.heard);
+        let drops = &status.drops;
         let up = status.values.uptime_s;
         writeln!(known, "\n{}, {up:.0} s: sent{sent}, heard{heard}, {drops:?}", status.name)
             .unwrap();

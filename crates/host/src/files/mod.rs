@@ -287,7 +287,8 @@ impl<P: Clone + PartialEq> Files<P> {
             // nothing.
             self.attempts += 1;
             reception.attempt = self.attempts;
-            let (attempt, place) = (reception.attempt, reception.place.clone());
+            let attempt = reception.attempt;
+            let place = reception.place.clone();
             let manifest = Box::new(reception.manifest.clone());
             self.actions.push_back(if is_whole {
                 reception.state = State::Verifying;
@@ -420,7 +421,8 @@ impl<P: Clone + PartialEq> Files<P> {
             return self.actions.push_back(Action::Delivered(flow));
         };
         reception.state = State::Verifying;
-        let (attempt, place) = (reception.attempt, reception.place.clone());
+        let attempt = reception.attempt;
+        let place = reception.place.clone();
         let manifest = Box::new(reception.manifest.clone());
         self.actions.push_back(Action::Verify { attempt, place, manifest });
     }

@@ -76,7 +76,8 @@ impl<'a> Packet<'a> {
     /// [`Malformed`].
     pub(super) fn parse(packet: &'a [u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(packet);
-        let (kind, token) = (r.u8()?, r.u32()?);
+        let kind = r.u8()?;
+        let token = r.u32()?;
         let parsed = match kind {
             ECHO_REQUEST => return Ok(Self::EchoRequest { token, payload: r.rest() }),
             ECHO_REPLY => return Ok(Self::EchoReply { token, payload: r.rest() }),
@@ -86,7 +87,9 @@ impl<'a> Packet<'a> {
                 Self::End { token }
             }
             REPORT => {
-                let (packets, bytes, elapsed_us) = (r.u32()?, r.u64()?, r.u64()?);
+                let packets = r.u32()?;
+                let bytes = r.u64()?;
+                let elapsed_us = r.u64()?;
                 Self::Report { token, report: Report { packets, bytes, elapsed_us } }
             }
             _ => return Err(Malformed),
@@ -154,7 +157,8 @@ mod tests {
     fn neither_packets_nor_their_sums_are_shorter_than_they_look() {
         let data = |number| Packet::Data { token: 7, number, filler: 1000 }.to_bytes();
         let zeros = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == 0).count();
-        let (one, other) = (&data(0)[DATA_HEADER..], &data(1)[DATA_HEADER..]);
+        let one = &data(0)[DATA_HEADER..];
+        let other = &data(1)[DATA_HEADER..];
         let sum: Vec<u8> = one.iter().zip(other).map(|(a, b)| a ^ b).collect();
         assert!([one, other, &sum].iter().all(|bytes| zeros(bytes) < 20));
     }

@@ -100,9 +100,11 @@ impl Lab {
         let streams = self.scenario.streams.clone();
         let mut running = self.start_tasks(&streams, start);
         let end = streams.iter().map(|stream| Times::of(stream, start).ends).max();
-        let (mut sent, mut received) = (BTreeMap::new(), BTreeMap::new());
+        let mut sent = BTreeMap::new();
+        let mut received = BTreeMap::new();
         let mut seen = Seen::default();
-        let (mut sample_at, cpu_before) = (start + SAMPLE, self.cpu_times()?);
+        let mut sample_at = start + SAMPLE;
+        let cpu_before = self.cpu_times()?;
 
         // Collect results as tasks end. In between, check the daemons and sample their state.
         while !running.is_empty() {
@@ -153,7 +155,8 @@ impl Lab {
             for (n, receiver) in stream.receivers.iter().enumerate() {
                 let client = self.client(receiver.node).clone();
                 let names = stream.layers.iter().map(|layer| layer.name.clone()).collect();
-                let (group, receiver) = (stream.group.clone(), receiver.clone());
+                let group = stream.group.clone();
+                let receiver = receiver.clone();
                 let receiver = Receiver { client, group, names, receiver, packet, start, times };
                 running.spawn(async move { Ok(Ended::Receiver(number, n, receiver.run().await?)) });
             }
@@ -211,7 +214,8 @@ impl Lab {
                 }
             };
             let layers = stream.layers.iter().enumerate().map(layer).collect();
-            let (node, group) = (name(receiver.node), stream.group.clone());
+            let node = name(receiver.node);
+            let group = stream.group.clone();
             let problem = seen.problems.get(&(node.clone(), group)).cloned().flatten();
             StreamReceiverOutcome { problem, ..received.outcome(node, layers, packet_bytes, times) }
         });

@@ -48,7 +48,8 @@ impl Streams {
         let statuses = |host: &Host| host.stack().map(Stack::streams).unwrap_or_default();
         let all: Vec<_> = snapshot.hosts.iter().map(statuses).collect();
         for stream in &mut self.streams {
-            let (source, group) = (node_id(stream.from), stream.group.as_str());
+            let source = node_id(stream.from);
+            let group = stream.group.as_str();
             let is_own =
                 |status: &&StreamStatus| status.flow.source == source && status.group == group;
             let at = |node: usize| {

@@ -87,7 +87,8 @@ impl Transfers {
         snapshot: &Snapshot<'_>,
         events: &mut Vec<(usize, EventKind)>,
     ) {
-        let (flow, state) = (self.flows[place], &mut self.states[place]);
+        let flow = self.flows[place];
+        let state = &mut self.states[place];
         let transfer = u32::try_from(place).unwrap_or(u32::MAX);
         let source = usize::from(flow.source.0.saturating_sub(1));
         let status = |node: usize, direction| {

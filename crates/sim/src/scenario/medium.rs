@@ -336,7 +336,8 @@ impl Propagation {
             FadingName::Glomosim => Fading::Glomosim,
             FadingName::Nakagami => Fading::Nakagami { m: self.nakagami_m },
         };
-        let (path_loss, ranges) = (self.path_loss(), (self.range_m, self.sensing_range_m));
+        let path_loss = self.path_loss();
+        let ranges = (self.range_m, self.sensing_range_m);
         let mut radios =
             RadioConfig::with_ranges(positions?, path_loss, fading, ranges.0, ranges.1);
         if let Some(dbm) = self.tx_power_dbm {

@@ -58,9 +58,11 @@ impl Reader<'_> {
 
         // Links of the scenario come last, so that they replace those of the topology.
         for link in &file.link.0 {
-            let (place, link) = (self.place(link), link.as_ref());
+            let place = self.place(link);
+            let link = link.as_ref();
             let end = |name: &Spanned<String>| find(name.as_ref(), &self.place(name));
-            let (from, to) = (end(&link.from)?, end(&link.to)?);
+            let from = end(&link.from)?;
+            let to = end(&link.to)?;
             let p = link_loss(link, &place)?;
             set(&mut loss, from, to, p, &place)?;
             set(&mut loss, to, from, link.loss_back.unwrap_or(p), &place)?;
@@ -118,7 +120,8 @@ impl Reader<'_> {
                 (true, rate) => LinkKind::Wire { bit_rate_bps: rate.unwrap_or(WIRE_BPS) },
             };
             let end = |name: &Spanned<String>| find(&index, name.as_ref(), &self.place(name));
-            let (from, to) = (end(&link.from)?, end(&link.to)?);
+            let from = end(&link.from)?;
+            let to = end(&link.to)?;
             for pair in [(from, to), (to, from)] {
                 kinds.insert((RadioId(pair.0), RadioId(pair.1)), kind);
             }

@@ -62,7 +62,8 @@ fn a_constant_rate_arrives_at_that_rate() {
     let delay = flow.mean_delay_s.unwrap();
     assert!((0.002..0.01).contains(&delay), "{delay}");
     assert_eq!(outcome.seconds, 23.0);
-    let (samples, last) = (&flow.series.seconds, flow.series.delivered.last().unwrap());
+    let samples = &flow.series.seconds;
+    let last = flow.series.delivered.last().unwrap();
     assert!(samples.len() > 100 && samples.is_sorted(), "{samples:?}");
     assert!((210..=220).contains(last), "{last}");
 }
@@ -132,7 +133,8 @@ fn tcp_arrives_whole_and_says_how() {
     // 1,429 segments; the MAC repeats what is lost on the way.
     assert!((1429..1500).contains(&tcp.segments), "{tcp:?}");
     assert!(tcp.arrived <= tcp.segments && tcp.retransmissions < 60, "{tcp:?}");
-    let (rtt, least) = (tcp.rtt_s.unwrap(), tcp.min_rtt_s.unwrap());
+    let rtt = tcp.rtt_s.unwrap();
+    let least = tcp.min_rtt_s.unwrap();
     assert!((0.003..0.02).contains(&least) && rtt > least, "{rtt} {least}");
     // The run ends with the last byte.
     let finished = tcp.finished_s.unwrap();
@@ -227,7 +229,8 @@ fn a_gateway_measures_the_round_trip_that_the_sender_does() {
     let tcp = outcome.flows().unwrap().flows[0].tcp.clone().unwrap();
     let beside = beside.borrow();
     let mean = beside.smoothed.iter().sum::<f64>() / beside.smoothed.len() as f64;
-    let (rtt, least) = (tcp.rtt_s.unwrap(), tcp.min_rtt_s.unwrap());
+    let rtt = tcp.rtt_s.unwrap();
+    let least = tcp.min_rtt_s.unwrap();
     assert!((0.98..1.02).contains(&(mean / rtt)), "{mean} {rtt}");
     // The packets that open the connection are shorter than those the sender measures.
     assert!((0.002..least).contains(&beside.min), "{} {least}", beside.min);

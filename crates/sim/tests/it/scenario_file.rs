@@ -456,7 +456,8 @@ proptest! {
         more in ".{0,40}",
         from in 0usize..SMALL.len(),
     ) {
-        let (head, tail) = (SMALL.chars().take(cut), SMALL.chars().skip(from));
+        let head = SMALL.chars().take(cut);
+        let tail = SMALL.chars().skip(from);
         let text: String = head.chain(more.chars()).chain(tail).collect();
         if let Err(error) = parse(&text) {
             prop_assert!(!error.to_string().contains('\n'), "{error}");

@@ -436,7 +436,8 @@ impl Link {
     /// Learns what length does to delivery from a neighbour that has just shown it.
     fn learn_exponent(&mut self, node: NodeId) {
         let Some(n) = self.neighbors.get(&node) else { return };
-        let (short, long) = (n.short.value(), n.long.value());
+        let short = n.short.value();
+        let long = n.long.value();
         // Links that lose hardly anything or nearly everything say little about it.
         if n.long.weight() >= 4.0 && (0.05..0.97).contains(&short) && long > 0.01 {
             let seen = (libm::log(long) / libm::log(short)).clamp(0.25, MAX_EXPONENT);

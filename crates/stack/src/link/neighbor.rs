@@ -208,7 +208,8 @@ impl Neighbor {
     /// `None` while they are too few. Those that it promised and that did not come are lost. Short
     /// frames let expect delivery to the power of `exponent` of long ones.
     fn delivery(&self, now: Instant, exponent: f64) -> Option<(f64, f64)> {
-        let (mut short, mut long) = (self.short, self.long);
+        let mut short = self.short;
+        let mut long = self.long;
         if short.add(self.missed(now), 0, self.exposure.clear()) {
             long = Share::default();
         }

@@ -71,14 +71,17 @@ fn a_neighbour_that_most_miss_is_asked_although_one_heard_it_by_luck() {
         }
         u64::MAX
     };
-    let (all, most, few) = (asked_after(6), asked_after(5), asked_after(2));
+    let all = asked_after(6);
+    let most = asked_after(5);
+    let few = asked_after(2);
     assert!(all <= 2 && most <= 2, "asked after {all} and {most} s");
     assert!(few > most, "asked after {few} s");
 }
 
 #[test]
 fn a_neighbour_is_where_its_latest_hello_says() {
-    let (me, neighbor) = (ME, NodeId(2));
+    let me = ME;
+    let neighbor = NodeId(2);
     let told = |link: &mut Link, counter: u32, address: Option<RadioAddress>| {
         let mut rng = stream(1, ME, "test", "link");
         link.set_address(address);

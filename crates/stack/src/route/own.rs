@@ -163,7 +163,8 @@ impl Route {
             self.base.clone_from(&hears);
             self.touched.clear();
         }
-        let (name, profile) = (self.name.clone(), self.profile.clone());
+        let name = self.name.clone();
+        let profile = self.profile.clone();
         let state = LinkState { version: (self.epoch, self.seq), base, name, profile, hears };
         let short = !whole && state::change_len(links.len()) < state::whole_len(&state);
         let change = since.filter(|_| short).map(|since| Change { since, links });
@@ -212,7 +213,8 @@ fn changes<'a>(
 ) -> impl Iterator<Item = (NodeId, Deliveries)> + 'a {
     let differing = side_by_side(before, after).filter(|(_, before, after)| before != after);
     differing.map(|(node, before, after)| {
-        let (before, after) = (before.unwrap_or(0.0), after.unwrap_or(0.0));
+        let before = before.unwrap_or(0.0);
+        let after = after.unwrap_or(0.0);
         (node, Deliveries { before, after })
     })
 }

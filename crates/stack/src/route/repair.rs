@@ -389,7 +389,9 @@ impl Repair {
         digests: Vec<Digested>,
         now: Instant,
     ) -> Vec<NodeId> {
-        let (mut lists, mut parts, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        let mut lists = Vec::new();
+        let mut parts = Vec::new();
+        let mut told = Vec::new();
         let in_order = apart(digests, |digested| (digested.first, digested.last));
         for Digested { first, last, digest: theirs } in in_order {
             let range = (first, last);

@@ -205,7 +205,8 @@ impl Spread {
 
     /// Takes the item of a state, begun if need be, that `to` certainly lacks.
     fn begin(&mut self, origin: NodeId, to: NodeId, due: Instant) -> Item {
-        let (reach, lacking) = ((EVERYWHERE, true), Vec::new());
+        let reach = (EVERYWHERE, true);
+        let lacking = Vec::new();
         let new = Item { reach, change: None, due, sends: 0, lacking, owed: false };
         let mut item = self.take(origin).unwrap_or(new);
         item.lacking.resize(self.hearers.len(), 0.0);
@@ -348,7 +349,8 @@ mod tests {
         let mut rng = stream(1, NodeId(1), "test", "spread");
         let mut s = spread(&[(2, 0.2), (3, 0.2), (4, 0.2)]);
         s.announce(NodeId(1), (EVERYWHERE, true), None, at(0));
-        let (mut sends, mut now) = (0, at(0));
+        let mut sends = 0;
+        let mut now = at(0);
         while let Some(due) = s.due() {
             assert!(due >= now);
             now = due;

@@ -96,7 +96,8 @@ impl StreamSource {
     pub(super) fn handle_due(&mut self, sim: &mut Simulation) -> Result<(), RunError> {
         // Receivers may join before the stream begins: they wait for its announcement.
         let now = sim.now();
-        let (scheme, group) = (self.scheme, &self.stream.group);
+        let scheme = self.scheme;
+        let group = &self.stream.group;
         for receiver in &mut self.receivers {
             receiver.handle_due(sim, scheme, group)?;
         }
