@@ -120,7 +120,7 @@ async fn serve<R: Radio>(
     }
     tokio::spawn(api::resume(handle.clone()));
     tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
-    let mesh = Loop::new((node, handle), radio, device, (calls, ingress))?;
+    let mesh = Loop::new(node, handle, radio, device, calls, ingress)?;
     tell_supervisor(NotifyState::Ready);
     let result = mesh.run().await;
     tell_supervisor(NotifyState::Stopping);
@@ -165,10 +165,12 @@ struct Loop<R> {
 
 impl<R: Radio> Loop<R> {
     fn new(
-        (node, handle): (Node, Handle),
+        node: Node,
+        handle: Handle,
         radio: R,
         device: Option<Device>,
-        (calls, ingress): (mpsc::UnboundedReceiver<Command>, IngressPackets),
+        calls: mpsc::UnboundedReceiver<Command>,
+        ingress: IngressPackets,
     ) -> io::Result<Self> {
         let mut tidy = interval(HOUSEKEEPING_INTERVAL);
         // After a suspended machine wakes up, one tick is enough.

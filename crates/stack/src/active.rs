@@ -322,9 +322,15 @@ impl Active<'_> {
         if let Some(entry) = stack.registry.by_id(o.service) {
             stack.share.note_heard(entry.service(), datagram.len(), now);
         }
-        let counter = header.counter;
-        let heard = FrameHeard { len: datagram.len(), counter, is_control, is_late };
-        stack.control.note_frame((header.sender, header.salt.start()), heard, now);
+        let heard = FrameHeard {
+            sender: header.sender,
+            start: header.salt.start(),
+            len: datagram.len(),
+            counter: header.counter,
+            is_control,
+            is_late,
+        };
+        stack.control.note_frame(heard, now);
         Some(header.sender)
     }
 

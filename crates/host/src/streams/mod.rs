@@ -94,7 +94,8 @@ impl<P> Streams<P> {
         stack: &mut Active<'_>,
         scheme: Scheme,
         group: &str,
-        (utility, egress): (UtilityConfig, Egress<P>),
+        utility: UtilityConfig,
+        egress: Egress<P>,
     ) -> Result<(), StreamError> {
         stack.join(scheme, group, utility)?;
         self.egress.insert(group.to_owned(), egress);

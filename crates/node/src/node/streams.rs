@@ -73,10 +73,11 @@ impl Node {
         check_layers(&request.layers).map_err(bad)?;
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
         let ports = request.layers.iter().map(|layer| (layer.name.clone(), layer.port));
-        let egress = (request.utility(), Egress::Layers(ports.collect()));
+        let egress = Egress::Layers(ports.collect());
         let host = &mut self.streams.host;
-        let joined =
-            scheme().and_then(|scheme| host.join(&mut stack, scheme, &request.group, egress));
+        let joined = scheme().and_then(|scheme| {
+            host.join(&mut stack, scheme, &request.group, request.utility(), egress)
+        });
         joined.map_err(|e| bad(e.to_string()))?;
         let opened = self.streams.ports.open_egress();
         opened.map_err(|e| ApiError::new(ErrorCode::Port, format!("no UDP socket: {e}")))?;

@@ -42,10 +42,16 @@ impl Lone {
         let hello = Hello { neighbors: 5, late: late.to_vec(), ..Hello::of_test(self.sent) };
         let start = StartId(1);
         let received = Received { version: 2, start, counter: u32::from(self.sent), at: at(ms) };
-        self.link.handle_hello((ME, node), &hello, received, &mut self.rng);
-        let frame =
-            FrameHeard { len: 80, counter: self.sent.into(), is_control: true, is_late: false };
-        self.link.note_frame((node, start), frame, at(ms));
+        self.link.handle_hello(ME, node, &hello, received, &mut self.rng);
+        let frame = FrameHeard {
+            sender: node,
+            start,
+            len: 80,
+            counter: self.sent.into(),
+            is_control: true,
+            is_late: false,
+        };
+        self.link.note_frame(frame, at(ms));
     }
 
     fn review(&mut self, ms: u64) -> Vec<NodeId> {
@@ -87,7 +93,7 @@ fn a_neighbour_is_where_its_latest_hello_says() {
         link.set_address(address);
         let hello = link.hello(0, at(0), &mut rng);
         let received = Received { version: 2, start: StartId(1), counter, at: at(0) };
-        link.handle_hello((me, neighbor), &hello, received, &mut rng);
+        link.handle_hello(me, neighbor, &hello, received, &mut rng);
         link.address_of(neighbor)
     };
     let mut link = Link::new(LinkConfig::default(), Versions::OWN, at(0));

@@ -222,7 +222,7 @@ fn changes<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::RouteConfig;
+    use crate::route::{Origin, RouteConfig};
     use ncmesh_engine::topology::{Position, Profile};
 
     const ME: NodeId = NodeId(1);
@@ -231,10 +231,13 @@ mod tests {
         Instant::from_nanos(s * 1_000_000_000)
     }
 
+    fn origin() -> Origin {
+        Origin { node: ME, epoch: 1, name: "n1".into(), profile: Profile::default() }
+    }
+
     /// A node of a mesh of 400, a minute after its start, with all its credits spent.
     fn poor() -> Route {
-        let mut route =
-            Route::new(RouteConfig::default(), ME, ("n1", Profile::default()), 1, 1400, at(0));
+        let mut route = Route::new(RouteConfig::default(), origin(), 1400, at(0));
         for node in 2..=400 {
             let state = LinkState { version: (1, 1), base: 1, ..LinkState::default() };
             route.store(NodeId(node), Some(state), at(1));
@@ -261,8 +264,7 @@ mod tests {
 
     #[test]
     fn another_profile_is_told_to_the_whole_mesh_once() {
-        let about = ("n1", Profile::default());
-        let mut route = Route::new(RouteConfig::default(), ME, about, 1, 1400, at(0));
+        let mut route = Route::new(RouteConfig::default(), origin(), 1400, at(0));
         route.announce_if_worth(links(0.9), at(2));
         let profile = Profile { position: Position::plan([1.0, 2.0, 3.0]), ..Profile::default() };
         route.set_profile(profile.clone());

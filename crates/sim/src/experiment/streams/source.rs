@@ -135,7 +135,7 @@ impl StreamSource {
             let number = offered.taken_at.len() as u64;
             let bytes = contents(self.number, layer, number, self.outcome.packet_bytes);
             let sent =
-                sim.send_stream_packet(self.scheme, self.stream.from, (flow, layer), &bytes)?;
+                sim.send_stream_packet(self.scheme, self.stream.from, flow, layer, &bytes)?;
             if sent.is_ok() {
                 offered.taken_at.push(now);
                 offered.counted += u64::from(now >= self.counts_from);
@@ -174,7 +174,7 @@ impl StreamSource {
         let own = arrival.packet == contents(self.number, layer, number, self.outcome.packet_bytes);
         let counts = (self.counts_from..self.ends).contains(&arrival.at);
         match taken_at.filter(|_| own) {
-            Some(taken_at) => receiver.receive(arrival, (layer, index), taken_at, counts),
+            Some(taken_at) => receiver.receive(arrival, layer, index, taken_at, counts),
             None => receiver.outcome.corrupt += 1,
         }
     }
