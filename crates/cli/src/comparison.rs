@@ -86,7 +86,7 @@ pub(crate) struct Compared {
     runs: Vec<Outcome>,
 }
 
-/// What is compared: of a file its times, of flows their throughput.
+/// Figures that are compared: times of a file, or throughput of flows.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Measured {
@@ -94,7 +94,7 @@ enum Measured {
     Flows(Vec<Comparison>),
 }
 
-/// What a file transfer took.
+/// Time and transmissions of a file transfer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Measures {
     scheme: String,

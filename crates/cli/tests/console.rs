@@ -165,7 +165,7 @@ fn a_simulation_is_served_while_it_runs_and_afterwards() {
     assert_eq!(offered["runs"][0]["name"], "pair, cascade");
     assert!(messages(&serving.ask("GET /recordings/0", "")).len() > 10);
 
-    // Who listens only now gets the last key, and the end.
+    // A late listener gets the last key, and the end.
     let text = serving.ask("GET /messages", "");
     let text = String::from_utf8_lossy(&text);
     assert!(text.contains("\"meta\"") && text.contains("\"end\""), "{text}");

@@ -11,7 +11,7 @@ use ncmesh_engine::time::{Duration, Instant};
 /// Keeps a copy of a value on disk up to date.
 #[derive(Clone, Debug)]
 pub struct Saver<T> {
-    /// What is on disk; `None` after a failure, which may have left the old value or the new one.
+    /// Value on disk; `None` after a failure, which may have left the old value or the new one.
     saved: Option<T>,
     state: State<T>,
     /// Failures since the last success.

@@ -58,7 +58,7 @@ impl Lab {
     /// Waits until the links are measured and the ends of every flow can reach each other.
     ///
     /// # Errors
-    /// Those of [`wait_for_routes`](Self::wait_for_routes).
+    /// As [`wait_for_routes`](Self::wait_for_routes).
     pub async fn settle_flows(&self) -> Result<(), LabError> {
         for flow in &self.scenario.flows {
             self.wait_for_routes(flow.from, &[flow.to]).await?;

@@ -19,7 +19,7 @@ const TCP_HEADERS: usize = 40;
 /// Timeout for connecting to the server, ms.
 const CONNECT_MS: &str = "20000";
 
-/// What a UDP client says when no answer came to its first datagram.
+/// Message of a UDP client whose first datagram was not answered.
 const UNOPENED: &str = "unable to read from stream socket";
 
 /// Time that a flow may take in addition to its load, to connect and to report.

@@ -285,7 +285,7 @@ impl Active<'_> {
         let opened = stack.cipher.open_parsed(&sealed, scratch);
         let o = opened.map_err(|e| stack.counters.drop(e.into())).ok()?;
 
-        // Of a start that has proved nothing only hellos are read, for proofs.
+        // Until a start has proved that it is live, only its hellos are read.
         let standing = stack.control.peers.record(&header, &stack.cipher, now);
         let is_hello = o.service == control::SERVICE && o.kind == control::HELLO;
         let is_other = header.sender != me;

@@ -172,7 +172,7 @@ impl Stack {
     }
 
     /// Returns the address of a neighbour's radio, as it told it itself in its last hello. Where a
-    /// frame came from does not matter: anybody can send on what he hears.
+    /// frame came from does not matter: any node can send on what it hears.
     #[must_use]
     pub fn address_of(&self, neighbor: NodeId) -> Option<RadioAddress> {
         self.control.link.address_of(neighbor)

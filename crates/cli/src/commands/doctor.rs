@@ -20,7 +20,7 @@ const SERVICE: &str = "ncmesh";
 /// Number of lines of the log that are shown.
 const LOG_LINES: &str = "50";
 
-/// What stands in place of a secret.
+/// Text in place of a secret.
 const REMOVED: &str = "<removed>";
 
 /// Hexadecimal digits in a row from which on they could be a key, or a good part of one.

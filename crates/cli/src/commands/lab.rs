@@ -186,7 +186,7 @@ async fn experiment(
 
     let (outcome, packets) = carry(&mut lab, scenario, schemes, args, &mut progress).await?;
 
-    // What the user does with the mesh afterwards is no part of the result.
+    // The result ends here: the user may do anything with the mesh afterwards.
     if args.holds() {
         if form == Form::Text {
             show_outcome(&outcome, scenario)?;

@@ -308,7 +308,7 @@ fn a_state_is_shown_again_until_interrupted() {
     let socket = dir.path().join("state/api.sock");
     wait_until("the daemon is up", || UnixStream::connect(&socket).is_ok());
 
-    // What `ncmesh top` reads; it draws on a terminal only.
+    // `ncmesh top` reads these messages; it draws on a terminal only.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut messages = ApiClient::new(socket).follow("/v1/messages").await.unwrap();

@@ -1,4 +1,4 @@
-//! Somebody without the key who sends on what he hears, from his own address.
+//! A relay without the key: it sends on every frame that it hears, from its own address.
 
 use crate::support::Node;
 use crate::support::net::Segment;
@@ -17,7 +17,7 @@ const RELAYER: usize = 3;
 /// Somebody who sends on each broadcast frame of host 1.
 struct Relayer {
     stopped: Arc<AtomicBool>,
-    /// Returns how many frames he was sent alone.
+    /// Returns the number of unicast frames to the relay.
     thread: JoinHandle<usize>,
 }
 
@@ -53,7 +53,7 @@ impl Relayer {
         Self { stopped, thread }
     }
 
-    /// Returns how many frames he was sent alone.
+    /// Returns the number of unicast frames to the relay.
     fn stop(self) -> usize {
         self.stopped.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()

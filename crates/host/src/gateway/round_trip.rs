@@ -58,7 +58,7 @@ struct Connection {
     ports: [u16; 2],
 }
 
-/// What packets of a connection ask for.
+/// Question in a packet of a connection.
 #[derive(Debug)]
 struct Asked {
     newest: u32,
@@ -175,7 +175,7 @@ impl Recent {
     }
 }
 
-/// What a packet says about round trips.
+/// Content of a packet that concerns round trips.
 struct Numbers {
     /// Port of the source and of the destination, or the identifier of an echo twice.
     ports: [u16; 2],

@@ -29,7 +29,7 @@ impl From<Truncated> for Malformed {
     }
 }
 
-/// What arrived of a run of data packets.
+/// Arrivals of a run of data packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Report {
     /// Data packets, each counted once.
@@ -180,7 +180,7 @@ mod tests {
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
             if let Ok(packet) = Packet::parse(&bytes) {
                 prop_assert!(is_measurement(&bytes));
-                // What filler there was is not kept.
+                // Filler is not kept.
                 let written = packet.to_bytes();
                 prop_assert_eq!(Packet::parse(&written), Ok(packet));
                 prop_assert_eq!(written.len(), bytes.len());

@@ -286,7 +286,7 @@ fn a_member_who_floods_makes_no_state_grow_and_gets_few_answers() {
     own.forget_idle(now + IDLE);
     assert_eq!(own.runs(), 0);
 
-    // What this host asks for is bounded too.
+    // The runs that this host asks for are bounded, too.
     for _ in 0..MAX_ECHOES + 2 {
         own.echo(BARN, "echo", now, now + second);
     }

@@ -34,11 +34,11 @@ pub struct IngressPacket {
     pub flow: FlowId,
     /// Its layer, 0 being the base.
     pub layer: usize,
-    /// What entered.
+    /// The packet.
     pub packet: Vec<u8>,
 }
 
-/// What keeps a host from what it asks of a stream.
+/// Reason why a host does not get the rate that it asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Name for programs.

@@ -68,7 +68,7 @@ impl Lab {
     /// Waits until the links are measured and every stream's receivers can be reached.
     ///
     /// # Errors
-    /// Those of [`wait_for_routes`](Self::wait_for_routes).
+    /// As [`wait_for_routes`](Self::wait_for_routes).
     pub async fn settle_streams(&self) -> Result<(), LabError> {
         for stream in &self.scenario.streams {
             let to: Vec<usize> = stream.receivers.iter().map(|receiver| receiver.node).collect();

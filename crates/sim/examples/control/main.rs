@@ -57,7 +57,7 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// Time after which standard error hears how far the simulation is.
 const PROGRESS: Duration = Duration::from_secs(30);
 
-/// What to measure.
+/// Measurement.
 struct Options {
     draw: Draw,
     scenario: Option<PathBuf>,

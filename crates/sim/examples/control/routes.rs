@@ -1,4 +1,4 @@
-//! What the nodes' own topologies say about paths, and how good those paths are.
+//! Paths by the nodes' own topologies, and how good they are.
 
 use crate::graph::Graph;
 use crate::statistics::{mean, percentile};

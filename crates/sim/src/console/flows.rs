@@ -32,7 +32,7 @@ pub(super) struct Flows {
     order: VecDeque<(Instant, u64)>,
     /// Data frames sent and coded by all nodes, at the latest looks.
     coded: VecDeque<(u64, u64)>,
-    /// What nodes said about neighbours for which they code nothing.
+    /// Reasons that nodes gave for coding nothing for a neighbour.
     stopped: BTreeSet<(usize, String)>,
     names: Vec<String>,
 }

@@ -27,7 +27,7 @@ pub enum Stage {
 pub struct Step<'a> {
     /// The mesh.
     pub sim: &'a Simulation,
-    /// What it is doing.
+    /// Stage of the run.
     pub stage: Stage,
 }
 

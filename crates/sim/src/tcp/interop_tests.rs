@@ -18,7 +18,7 @@ struct Peer {
     sockets: SocketSet<'static>,
 }
 
-/// What a host of smoltcp's has in the place of a network card.
+/// Network card of a host of smoltcp's: queues of packets.
 #[derive(Default)]
 struct Card {
     received: VecDeque<Vec<u8>>,

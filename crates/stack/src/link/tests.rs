@@ -1,4 +1,4 @@
-//! What a node makes of the silence of a neighbour that others may have heard.
+//! Silence of a neighbour that others may have heard.
 
 use super::*;
 use ncmesh_engine::rng::stream;

@@ -59,7 +59,7 @@ const HOLD: Duration = Duration::from_secs(5);
 /// Time for which an id is known to be used twice.
 const DUPLICATE: Duration = Duration::from_secs(300);
 
-/// What an authentic frame is worth.
+/// Verdict on an authentic frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
     /// It is of a current start. A late one was overtaken by another, and is no sign of life.

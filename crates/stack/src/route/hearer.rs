@@ -102,7 +102,7 @@ mod tests {
 
     const ME: NodeId = NodeId(1);
 
-    /// What node 1 sees of a mesh with these links, the same in both directions.
+    /// View of node 1 of a mesh with these links, the same in both directions.
     fn hearers(links: &[(u16, u16, f64)]) -> Vec<Hearer> {
         let mut topology = Topology::new(0.05);
         let ends = |node: u16| {

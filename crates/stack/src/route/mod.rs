@@ -84,7 +84,7 @@ pub struct Route {
     leaps: Leaps,
     /// Least pause between two announcements now.
     pace: Duration,
-    /// What the whole mesh was told last, and links touched since.
+    /// Links as the whole mesh was told last, and those touched since.
     base: Links,
     touched: BTreeSet<NodeId>,
     /// Announcements to the whole mesh that are free, as of a time.
@@ -107,7 +107,7 @@ pub struct Route {
     digest: u64,
     /// Shared if it was given to all nodes of a simulation.
     topology: Arc<Topology>,
-    /// What the other nodes of a simulation know.
+    /// Link states as the other nodes of a simulation know them.
     shared: Option<SharedStates>,
     /// Whether the topology was given: then nothing is announced or learned.
     pinned: bool,

@@ -1,4 +1,4 @@
-//! What a node tells about its own links: to whom, and when.
+//! Announcements of a node's own links: to which nodes, and when.
 
 use super::Route;
 use super::hearer::NO_LINKS;
@@ -95,7 +95,7 @@ impl Route {
         let matters_far = !essential.is_empty() || self.is_unlike_told || many_steps;
         let is_bridge =
             essential.iter().any(|(_, by, detour)| by.low() == 0.0 && detour.is_infinite());
-        // What has just happened is more urgent than that the mesh was told little lately.
+        // A fresh change outranks the announcement credit.
         let just_now = changes(told.map_or(&NO_LINKS, |told| &told.hears), &hears);
         let just_now: Vec<Deliveries> = just_now
             .filter(|(_, by)| by.matters(far_change))

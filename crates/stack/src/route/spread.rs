@@ -36,7 +36,7 @@ const WITH_HELLO: Duration = Duration::from_millis(900);
 struct Item {
     /// How far the receivers pass it on, and whether at once.
     reach: Reach,
-    /// What changed; `None` to tell the whole state.
+    /// The change; `None` to tell the whole state.
     change: Option<Change>,
     due: Instant,
     sends: u8,

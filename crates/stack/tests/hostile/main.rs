@@ -74,7 +74,7 @@ fn invented_nodes_that_nobody_hears_are_forgotten() {
         lone.run(1000);
     }
     assert!(!lone.knows(1000) && lone.knows(FAR));
-    // What was forgotten is not believed again at once.
+    // A node that was forgotten is not believed again at once.
     let stale = lone.dropped(DropReason::Stale);
     lone.hear(LIAR, HELLO, &hello(1000, 0, 9, &[], &whole(1000, 1, 0, 1, b"x", &[])));
     assert!(!lone.knows(1000));
