@@ -229,15 +229,17 @@ class Coding:
     sent: int
     """Data frames sent."""
     coded: int
-    """Number of those frames that carried two packets."""
+    """Data frames sent that carried two packets."""
     ratio: float | None
-    """Coded over sent (Huang et al., section V-A). Null if none was sent."""
+    """
+    Coded over sent: the coding ratio of Huang et al., section V-A. Unknown before the first frame.
+    """
     decoded: int
     """Packets decoded here."""
     undecodable: int
-    """Coded frames with a packet for this node that it could not decode."""
+    """Coded frames with a packet for this node that could not be decoded."""
     repeated: int
-    """Packets retransmitted because a neighbour missed them."""
+    """Packets retransmitted because a next hop missed them."""
     hold_s: float | None
     """
     Best hold time at the end, mean over the directions, s. Null if the scheme determines none.

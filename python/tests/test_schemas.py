@@ -22,12 +22,6 @@ def mistakes(name: str, document: dict[str, Any]) -> list[str]:
     return [error.message for error in jsonschema.Draft7Validator(schema).iter_errors(document)]
 
 
-def test_the_schema_of_scenarios_is_what_the_script_writes() -> None:
-    script = [sys.executable, ROOT / "scripts/schema.py", "--check"]
-    done = subprocess.run(script, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-
-
 @pytest.mark.parametrize("path", sorted((ROOT / "scenarios").rglob("*.toml")), ids=lambda p: p.stem)
 def test_shipped_scenarios_fit(path: Path) -> None:
     assert mistakes("scenario", tomllib.loads(path.read_text())) == []

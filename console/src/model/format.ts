@@ -64,6 +64,15 @@ export function inUnit(value: number, unit: Field["unit"]): string {
   }
 }
 
+/** Returns the known quantities of a state, each with its name, such as `packets sent 12.3 k`. */
+export function quantities(fields: readonly Field[], now: object): string[] {
+  return fields.flatMap(({ name, title, unit }) => {
+    const value = (now as Record<string, unknown>)[name];
+    const isShown = unit !== "" && typeof value === "number";
+    return isShown ? [`${title.toLowerCase()} ${inUnit(value, unit)}`] : [];
+  });
+}
+
 /** Returns a time of the run, such as `1:02.5`. */
 export function clock(seconds: number): string {
   const tenths = Math.max(0, Math.round(seconds * 10));

@@ -342,17 +342,17 @@ delivery: (number | null)[],
 };
 
 /**
- * State of a transfer.
+ * State of a transfer at its source.
  */
 export type TransferState = {
+/**
+ * Data packets that the source has sent. Unknown to a receiver.
+ */
+packets?: Count | null,
 /**
  * Its stage at the source. A receiver does not know it.
  */
 stage?: Stage | null,
-/**
- * Data packets that the source has sent. A receiver does not know it.
- */
-packets?: Count | null,
 /**
  * Ids of the nodes that forward. A receiver does not know them.
  */
@@ -372,21 +372,22 @@ export type ReceiverState = {
  */
 node: number,
 /**
- * Stage of the transfer there.
- */
-stage: Stage,
-/**
- * Bytes of the file that it has.
+ * Bytes of the file that the receiver has, as far as is known here; for a transfer at its source,
+ * that the slowest receiver has.
  */
 bytes: Count,
 /**
- * Innovative packets that it has heard. The source does not know it.
+ * Innovative packets that the receiver has heard. The source does not know it.
  */
 innovative?: Count | null,
 /**
- * Packets that it has heard and that were not innovative. The source does not know it.
+ * Packets that the receiver has heard and that were not innovative. The source does not know it.
  */
 redundant?: Count | null,
+/**
+ * Stage of the transfer there.
+ */
+stage: Stage,
 /**
  * Numbers of the generations that it has decoded, ascending.
  */
@@ -478,11 +479,11 @@ coded_share?: number | null,
 };
 
 /**
- * State of a live stream.
+ * State of a live stream at its source.
  */
 export type StreamState = {
 /**
- * Packets that its source has taken, by layer.
+ * Packets that the source has taken from the application, by layer.
  */
 taken: Count[],
 /**
@@ -670,13 +671,13 @@ export type TransferTick = {
  */
 transfer: number,
 /**
+ * Data packets that the source has sent. Unknown to a receiver.
+ */
+packets?: number,
+/**
  * Its stage at the source. A receiver does not know it.
  */
 stage?: Stage | null,
-/**
- * Data packets that the source has sent. A receiver does not know it.
- */
-packets?: number,
 /**
  * Ids of the nodes that forward. A receiver does not know them.
  */
@@ -696,21 +697,22 @@ export type ReceiverTick = {
  */
 node: number,
 /**
- * Stage of the transfer there.
- */
-stage?: Stage,
-/**
- * Bytes of the file that it has.
+ * Bytes of the file that the receiver has, as far as is known here; for a transfer at its source,
+ * that the slowest receiver has.
  */
 bytes?: number,
 /**
- * Innovative packets that it has heard. The source does not know it.
+ * Innovative packets that the receiver has heard. The source does not know it.
  */
 innovative?: number,
 /**
- * Packets that it has heard and that were not innovative. The source does not know it.
+ * Packets that the receiver has heard and that were not innovative. The source does not know it.
  */
 redundant?: number,
+/**
+ * Stage of the transfer there.
+ */
+stage?: Stage,
 /**
  * Numbers of the generations that it has decoded, ascending.
  */
@@ -797,7 +799,7 @@ export type StreamTick = {
  */
 stream: number,
 /**
- * Packets that its source has taken, by layer.
+ * Packets that the source has taken from the application, by layer.
  */
 taken?: number[],
 /**
@@ -1004,10 +1006,10 @@ export type ReceiverNow = {
  * Id of the node.
  */
 node: number,
-stage: Stage,
 bytes: number,
 innovative: number | null,
 redundant: number | null,
+stage: Stage,
 complete: Set<number>,
 rank: Rank | null,
 };
@@ -1016,10 +1018,10 @@ rank: Rank | null,
  * Values of a `ReceiverState`.
  */
 export const RECEIVER_FIELDS: readonly Field[] = [
-  { name: "stage", title: "Stage", unit: "", rule: "value", of: null },
   { name: "bytes", title: "Received", unit: "bytes", rule: "counter", of: null },
   { name: "innovative", title: "Innovative", unit: "packets", rule: "counter", of: null },
   { name: "redundant", title: "Redundant", unit: "packets", rule: "counter", of: null },
+  { name: "stage", title: "Stage", unit: "", rule: "value", of: null },
   { name: "complete", title: "Generations", unit: "", rule: "numbers", of: null },
   { name: "rank", title: "Rank", unit: "", rule: "value", of: null },
 ];
@@ -1028,8 +1030,8 @@ export const RECEIVER_FIELDS: readonly Field[] = [
  * A `TransferState` as the console keeps it: counters are numbers.
  */
 export type TransferNow = {
-stage: Stage | null,
 packets: number | null,
+stage: Stage | null,
 forwarders: number[] | null,
 receivers: ReceiverNow[],
 };
@@ -1038,8 +1040,8 @@ receivers: ReceiverNow[],
  * Values of a `TransferState`.
  */
 export const TRANSFER_FIELDS: readonly Field[] = [
-  { name: "stage", title: "Stage", unit: "", rule: "value", of: null },
   { name: "packets", title: "Packets sent", unit: "packets", rule: "counter", of: null },
+  { name: "stage", title: "Stage", unit: "", rule: "value", of: null },
   { name: "forwarders", title: "Forwarders", unit: "", rule: "value", of: null },
   { name: "receivers", title: "Receivers", unit: "", rule: "members", of: RECEIVER_FIELDS },
 ];

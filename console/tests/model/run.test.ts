@@ -182,6 +182,7 @@ describe("reports", () => {
     const run = runOf(campus());
     run.moveTo(12);
     const receiver = transferRows(run)[0]!.receivers[0]!;
+    expect(transferRows(run)[0]!.known[0]).toMatch(/^packets sent \d/);
     expect(receiver.generations).toHaveLength(64);
     const complete = receiver.generations.filter((cell) => cell === "complete").length;
     expect(complete).toBe(run.now!.transfers[0]!.receivers[0]!.complete.size);

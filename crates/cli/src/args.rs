@@ -4,13 +4,14 @@ use crate::failure::EXIT_CODES;
 #[cfg(feature = "lab")]
 use crate::lab_args::{self, DemoArgs, LabArgs, ReplayArgs, SimulateArgs};
 use crate::remote_args::{NoArgs, Remote, Remotely, WatchArgs};
+use crate::schemes::scheme_help;
 use crate::seconds::seconds;
 use crate::stream_args::StreamCommand;
 use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
 #[cfg(feature = "manual")]
 use clap_complete::Shell;
-use ncmesh_engine::registry::AUTO;
+use ncmesh_engine::registry::{AUTO, ServiceKind};
 use ncmesh_engine::settings::Value;
 use ncmesh_engine::tunnel::RelayMode;
 use ncmesh_node::config::Rate;
@@ -245,9 +246,7 @@ pub(crate) struct SendArgs {
     /// The file's name at the receivers [default: its own name]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// The file scheme: cascade, pacifier, more, etx_unicast or tree_flood; or auto, which is
-    /// cascade
-    #[arg(long, default_value = AUTO)]
+    #[arg(long, default_value = AUTO, help = scheme_help(ServiceKind::File))]
     pub(crate) scheme: String,
     /// Return once the transfer is announced, and print its id
     #[arg(long)]
@@ -312,7 +311,7 @@ pub(crate) struct CancelArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct TunnelArgs {
-    /// A tunnel scheme: braid, forward, xor, mc2, core_nc or cope; or auto, which is braid
+    #[arg(help = scheme_help(ServiceKind::Tunnel))]
     pub(crate) scheme: Option<String>,
     /// Relay mode of this node for core_nc
     #[arg(long, value_parser = PossibleValuesParser::new(RelayMode::CHOICES).try_map(relay))]

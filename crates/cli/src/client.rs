@@ -25,7 +25,7 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Socket of the daemon that the system runs, if it is there and the user has none of his own.
+/// Socket of the daemon that the system runs, if it is there and the user runs none.
 const SYSTEM_SOCKET: &str = "/run/ncmesh/api.sock";
 
 /// Names the socket where the command line does not.

@@ -5,6 +5,7 @@ use crate::commands::flows;
 use crate::failure::{Failure, Kind};
 use crate::plan;
 use crate::show::{self, Form, Table};
+use ncmesh_console::schema::SourceValues;
 use ncmesh_engine::registry::{Entry, ServiceKind};
 use ncmesh_engines::REGISTRY;
 use ncmesh_lab::Comparison;
@@ -66,8 +67,9 @@ pub(crate) fn show(
 
 /// Returns how many packets a file is cut into, from the packets that its source has sent and the
 /// redundancy that they are of; `None` while it has sent none.
-pub(crate) fn packets(sent: u64, redundancy: f64) -> Option<f64> {
-    (redundancy > 0.0).then(|| sent as f64 / redundancy)
+pub(crate) fn packets(sent: &SourceValues) -> Option<f64> {
+    let redundancy = sent.source_redundancy.filter(|redundancy| *redundancy > 0.0)?;
+    Some(sent.packets? as f64 / redundancy)
 }
 
 /// A run, and the number of packets that its outcome does not have.
@@ -84,7 +86,7 @@ pub(crate) struct Compared {
     runs: Vec<Outcome>,
 }
 
-/// What is compared: of a file its times, of flows their throughput.
+/// Figures that are compared: times of a file, or throughput of flows.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Measured {
@@ -92,7 +94,7 @@ enum Measured {
     Flows(Vec<Comparison>),
 }
 
-/// What a file transfer took.
+/// Time and transmissions of a file transfer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Measures {
     scheme: String,
@@ -131,7 +133,8 @@ fn show_files(all: &[Measures], world: &str) -> Result<(), Failure> {
         Table::new(["SCHEME", "LAST RECEIVER, S", "MEAN, S", "TRANSMISSIONS PER PACKET"]);
     for m in sorted {
         let per_packet = m.transmissions_per_packet.map(|t| format!("{t:.2}"));
-        let (last, mean) = (seconds(m.last_s), seconds(m.mean_s));
+        let last = seconds(m.last_s);
+        let mean = seconds(m.mean_s);
         table.row([m.scheme.clone(), last, mean, show::or_dash(per_packet)]);
     }
     show::line(&table.to_string())?;

@@ -1,5 +1,6 @@
 //! Command line of meshes on one machine: `lab`, `simulate`, `replay` and `demo`.
 
+use crate::schemes::scenario_schemes_help;
 use crate::seconds::seconds;
 use clap::{Args, ValueHint};
 use ncmesh_engine::registry::AUTO;
@@ -68,11 +69,7 @@ pub(crate) struct RunArgs {
     /// Change a setting of the scenario, for instance medium.bit_rate=2M. May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// The scheme: cascade, pacifier, more, etx_unicast or tree_flood for the file; braid, forward,
-    /// xor, mc2, core_nc or cope for the flows; multirate for the streams. It carries that part of
-    /// the traffic alone. For several parts at once: file=SCHEME,tunnel=SCHEME,stream=SCHEME. With
-    /// auto all traffic is carried, by the scenario's schemes or else cascade, braid and multirate
-    #[arg(long, default_value = AUTO)]
+    #[arg(long, default_value = AUTO, help = scenario_schemes_help())]
     pub(crate) scheme: String,
     /// Print a line of JSON for each step of the run and one for its result. Its `event` says which
     #[arg(long)]

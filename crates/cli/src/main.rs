@@ -15,6 +15,7 @@ mod lab_args;
 mod plan;
 mod progress;
 mod remote_args;
+mod schemes;
 mod seconds;
 mod show;
 mod stream_args;

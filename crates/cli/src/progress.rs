@@ -119,9 +119,9 @@ impl Progress {
             label: &format!("{} {}", transfer.id, transfer.name),
             state: transfer.state,
             reason: transfer.reason.as_deref(),
-            bytes: transfer.bytes,
+            bytes: transfer.values.bytes,
             size: transfer.size,
-            kbit_s: transfer.kbit_s,
+            kbit_s: transfer.values.kbit_s,
         });
     }
 
@@ -150,7 +150,8 @@ impl Progress {
                 let step = item.done_of(10);
                 let now = (item.state, step);
                 if shown.insert(item.label.into(), now) != Some(now) {
-                    let (label, state) = (item.label, item.describe());
+                    let label = item.label;
+                    let state = item.describe();
                     show::note(&format!("{label}: {state} {} %", step * 10));
                 }
             }
@@ -170,9 +171,14 @@ impl Progress {
 impl<'a> Item<'a> {
     /// Returns what is shown of a receiver of a file of `size` bytes.
     fn of(receiver: &'a Receiver, size: u64) -> Self {
-        let Receiver { name, state, reason, bytes, kbit_s, .. } = receiver;
-        let (state, bytes, kbit_s) = (*state, *bytes, *kbit_s);
-        Self { label: name, state, reason: reason.as_deref(), bytes, size, kbit_s }
+        Self {
+            label: &receiver.name,
+            state: receiver.state,
+            reason: receiver.reason.as_deref(),
+            bytes: receiver.values.bytes,
+            size,
+            kbit_s: receiver.values.kbit_s,
+        }
     }
 
     /// Returns how many of `parts` equal parts are done.
@@ -217,7 +223,7 @@ fn is_final(state: State) -> bool {
 /// Returns a bar of a transfer. The time left is estimated from now on, since a transfer may be
 /// partly done.
 fn new_bar(item: &Item<'_>) -> ProgressBar {
-    let template = "{prefix:20!} [{bar:30}] {bytes}/{total_bytes} {eta} {msg}";
+    let template = "{prefix:20!} [{bar:30}] {decimal_bytes}/{decimal_total_bytes} {eta} {msg}";
     let bar = bar(item.label, item.size, template);
     bar.set_position(item.bytes);
     bar.reset_eta();

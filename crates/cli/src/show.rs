@@ -1,10 +1,11 @@
 //! Output: JSON, tables and numbers.
 
 use crate::failure::{Failure, Kind};
-use indicatif::HumanBytes;
+use ncmesh_console::schema::{Field, Unit, Values};
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, Write};
+use std::ops::Range;
 
 /// Form of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,14 +64,17 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// Text in place of what is not known.
+const DASH: &str = "-";
+
 /// Returns the text, or a dash for none.
 pub(crate) fn or_dash(text: Option<String>) -> String {
-    text.unwrap_or_else(|| "-".into())
+    text.unwrap_or_else(|| DASH.into())
 }
 
 /// Returns a number of bytes with a unit.
 pub(crate) fn bytes(n: u64) -> String {
-    HumanBytes(n).to_string()
+    Unit::Bytes.show(n as f64)
 }
 
 /// Returns a duration in its two largest units.
@@ -85,30 +89,48 @@ pub(crate) fn duration(seconds: f64) -> String {
 }
 
 /// Table whose columns are as wide as their contents.
-pub(crate) struct Table<const N: usize> {
-    rows: Vec<[String; N]>,
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+    /// Columns for values of a state, which are left out where no row has one.
+    values: Range<usize>,
 }
 
-impl<const N: usize> Table<N> {
+impl Table {
     /// Returns a table with these columns and no rows.
-    pub(crate) fn new(head: [&str; N]) -> Self {
-        Self { rows: vec![head.map(Into::into)] }
+    pub(crate) fn new<'a>(head: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { rows: vec![head.into_iter().map(Into::into).collect()], values: 0..0 }
+    }
+
+    /// Adds columns for values of a state. Those that no row knows are not shown.
+    pub(crate) fn columns(&mut self, fields: impl IntoIterator<Item = &'static Field>) {
+        let head = &mut self.rows[0];
+        let before = head.len();
+        head.extend(fields.into_iter().map(Field::heading));
+        self.values = before..head.len();
     }
 
     /// Adds a row.
-    pub(crate) fn row(&mut self, cells: [String; N]) {
-        self.rows.push(cells);
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
     }
 }
 
-impl<const N: usize> fmt::Display for Table<N> {
+/// Returns the values of a state as cells of a table, with a dash for each that is unknown.
+pub(crate) fn cells<V: Values>(values: &V) -> impl Iterator<Item = String> {
+    let all = V::FIELDS.iter().zip(values.known());
+    all.map(|(field, value)| or_dash(value.map(|value| field.unit.show(value))))
+}
+
+impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Widths count characters. Formatting pads by characters as well.
-        let width =
-            |i: usize| self.rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
-        let widths: [usize; N] = std::array::from_fn(width);
+        let cells = |i: usize| self.rows.iter().filter_map(move |row| row.get(i));
+        let is_shown =
+            |i: &usize| !self.values.contains(i) || cells(*i).skip(1).any(|cell| cell != DASH);
+        let shown: Vec<usize> = (0..self.rows[0].len()).filter(is_shown).collect();
+        let width = |i: usize| cells(i).map(|cell| cell.chars().count()).max().unwrap_or(0);
         for (n, row) in self.rows.iter().enumerate() {
-            let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+            let cells = shown.iter().map(|i| format!("{:1$}", row[*i], width(*i)));
             let line = cells.collect::<Vec<_>>().join("  ");
             write!(f, "{}{}", if n > 0 { "\n" } else { "" }, line.trim_end())?;
         }
@@ -119,12 +141,24 @@ impl<const N: usize> fmt::Display for Table<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ncmesh_console::schema::PeerValues;
 
     #[test]
     fn tables_line_up() {
         let mut table = Table::new(["A", "LONG"]);
         table.row(["wide".into(), "é".into()]);
         assert_eq!(table.to_string(), "A     LONG\nwide  é");
+    }
+
+    #[test]
+    fn values_that_no_row_knows_have_no_column() {
+        let mut table = Table::new(["NAME"]);
+        table.columns(PeerValues::FIELDS);
+        let near = PeerValues { delivery_from: Some(0.5), ..PeerValues::default() };
+        for values in [near, PeerValues::default()] {
+            table.row(["n".to_owned()].into_iter().chain(cells(&values)));
+        }
+        assert_eq!(table.to_string(), "NAME  IN\nn     50 %\nn     -");
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Memory {
     }
 }
 
-/// What `--web` and `--html` show of a simulation.
+/// Recording of a simulation for `--web` and `--html`.
 pub(crate) struct Shown {
     recorded: Memory,
     hub: Hub,

@@ -49,7 +49,8 @@ impl Serving {
 
     /// Sends a request as a page of the server does, and returns the body of the answer.
     fn ask(&self, line: &str, body: &str) -> Vec<u8> {
-        let (address, length) = (self.address, body.len());
+        let address = self.address;
+        let length = body.len();
         let mut stream = TcpStream::connect(address).expect("it listens");
         let request = format!(
             "{line} HTTP/1.1\r\nhost: {address}\r\norigin: http://{address}\r\n\
@@ -164,7 +165,7 @@ fn a_simulation_is_served_while_it_runs_and_afterwards() {
     assert_eq!(offered["runs"][0]["name"], "pair, cascade");
     assert!(messages(&serving.ask("GET /recordings/0", "")).len() > 10);
 
-    // Who listens only now gets the last key, and the end.
+    // A late listener gets the last key, and the end.
     let text = serving.ask("GET /messages", "");
     let text = String::from_utf8_lossy(&text);
     assert!(text.contains("\"meta\"") && text.contains("\"end\""), "{text}");

@@ -19,7 +19,8 @@ fn main() -> Result<(), CodeError> {
     let mut relay = Recoder::new(shape);
     let mut decoder = Decoder::new(shape);
 
-    let (mut coefficients, mut payload) = ([0; 32], [0; 1200]);
+    let mut coefficients = [0; 32];
+    let mut payload = [0; 1200];
     let mut sent = 0;
     while !decoder.is_complete() {
         sent += 1;

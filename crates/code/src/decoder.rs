@@ -149,7 +149,8 @@ impl Decoder {
 
     /// Computes the symbols whose numbers are in `wanted`. They must be determined.
     fn solve(&mut self) -> Result<(), GfError> {
-        let (k, size) = (self.shape().generation_size(), self.shape().symbol_size());
+        let k = self.shape().generation_size();
+        let size = self.shape().symbol_size();
         let mut symbols = RowsMut::packed(&mut self.symbols, size, k)?;
         self.kernels.product_at(
             &self.wanted,

@@ -84,7 +84,8 @@ impl Encoder {
     pub fn encode_many(&self, coefficients: &[u8], payloads: &mut [u8]) -> Result<(), CodeError> {
         let count = self.shape.check_batch(coefficients.len(), payloads.len())?;
         self.shape.check_elements(coefficients)?;
-        let (k, size) = (self.shape.generation_size(), self.shape.symbol_size());
+        let k = self.shape.generation_size();
+        let size = self.shape.symbol_size();
         let matrix = Rows::packed(coefficients, k, count)?;
         let mut outputs = RowsMut::packed(payloads, size, count)?;
         Ok(self.kernels.product(matrix, self.symbols.rows(k), &mut outputs)?)

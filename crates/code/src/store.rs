@@ -79,8 +79,9 @@ impl Store {
         coefficients: &mut [u8],
         payloads: &mut [u8],
     ) -> Result<(), CodeError> {
-        let (k, size, n) =
-            (self.shape.generation_size(), self.shape.symbol_size(), weights.count());
+        let k = self.shape.generation_size();
+        let size = self.shape.symbol_size();
+        let n = weights.count();
         let kept = self.coefficients.rows(self.end);
         self.kernels.product(weights, kept, &mut RowsMut::packed(coefficients, k, n)?)?;
         Ok(self.kernels.product(
@@ -138,7 +139,8 @@ impl Store {
         if self.end == 0 {
             return Ok(false);
         }
-        let (k, size) = (self.shape.generation_size(), self.shape.symbol_size());
+        let k = self.shape.generation_size();
+        let size = self.shape.symbol_size();
         let mut space = [0; BATCH * MOST];
         for (coefficients, payloads) in
             coefficients.chunks_mut(BATCH * k).zip(payloads.chunks_mut(BATCH * size))

@@ -251,7 +251,8 @@ mod tests {
     #[test]
     fn a_combination_is_expressed_by_those_who_know_enough() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let (mut source, mut sink) = (Window::default(), Window::default());
+        let mut source = Window::default();
+        let mut sink = Window::default();
         (10..14).for_each(|n| assert!(source.absorb(plain(n))));
         let coded = source.combine(10..14, |_| true, &mut rng).unwrap();
         let expressed = |of: &Window| of.express(coded.first, &coded.coefficients);
@@ -273,9 +274,11 @@ mod tests {
             steps in prop::collection::vec((0..4u8, any::<bool>(), 0..3u32), 1..120),
         ) {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let (mut source, mut relay, mut sink) =
-                (Window::default(), Window::default(), Window::default());
-            let (mut next, mut low) = (100, 100);
+            let mut source = Window::default();
+            let mut relay = Window::default();
+            let mut sink = Window::default();
+            let mut next = 100;
+            let mut low = 100;
             for (step, arrives, back) in steps {
                 match step {
                     0 => {

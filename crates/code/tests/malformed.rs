@@ -12,7 +12,8 @@ use rand_core::{RngCore, SeedableRng};
 fn one_unit_vector_three_times_is_rank_one() {
     // The crate `rlnc` 0.8.7 counts this as rank 3 and declares the generation decoded.
     let shape = Shape::new(Field::Gf256, 3, 4).unwrap();
-    let (mut decoder, mut recoder) = (Decoder::new(shape), Recoder::new(shape));
+    let mut decoder = Decoder::new(shape);
+    let mut recoder = Recoder::new(shape);
     for turn in 0..3 {
         let expected = if turn == 0 { Absorbed::Innovative } else { Absorbed::Redundant };
         assert_eq!(decoder.absorb(&[0, 1, 0], &[1, 2, 3, 4]), Ok(expected));
@@ -48,7 +49,8 @@ fn an_all_zero_vector_brings_nothing() {
 fn an_empty_relay_sends_nothing() {
     let shape = Shape::new(Field::Gf256, 2, 3).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(0);
-    let (mut coefficients, mut payload) = ([9; 2], [9; 3]);
+    let mut coefficients = [9; 2];
+    let mut payload = [9; 3];
     let recoder = Recoder::new(shape);
     assert_eq!(recoder.recode(&mut rng, &mut coefficients, &mut payload), Ok(false));
     assert_eq!(recoder.recode_many(&mut rng, &mut coefficients, &mut payload), Ok(false));
@@ -123,7 +125,8 @@ proptest! {
         let fits = coefficients.len() == k && payload.len() == size;
         let valid = fits && coefficients.iter().all(|&c| field.contains(c));
         let zero = coefficients.iter().all(|&c| c == 0);
-        let (mut decoder, mut recoder) = (Decoder::new(shape), Recoder::new(shape));
+        let mut decoder = Decoder::new(shape);
+        let mut recoder = Recoder::new(shape);
         let absorbed = decoder.absorb(&coefficients, &payload);
         prop_assert_eq!(absorbed.is_ok(), valid);
         prop_assert_eq!(&absorbed, &recoder.absorb(&coefficients, &payload));
@@ -139,7 +142,8 @@ proptest! {
         prop_assert_eq!(mixed.is_ok(), fits);
         let mixed = recoder.recode_many(&mut rng, &mut coefficients.clone(), &mut payload.clone());
         prop_assert_eq!(mixed.is_ok(), whole);
-        let (mut vector, mut out) = (coefficients.clone(), payload.clone());
+        let mut vector = coefficients.clone();
+        let mut out = payload.clone();
         prop_assert!(recoder.recode_with(&[1, 1], &mut vector, &mut out).is_err());
     }
 

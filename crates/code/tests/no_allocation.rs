@@ -41,9 +41,12 @@ fn run_generation(
     rng: &mut ChaCha8Rng,
 ) {
     let shape = encoder.shape();
-    let (k, size) = (shape.generation_size(), shape.symbol_size());
-    let (mut coefficients, mut payloads) = ([0; 4 * 12], [0; 4 * 100]);
-    let (coefficients, payloads) = (&mut coefficients[..4 * k], &mut payloads[..4 * size]);
+    let k = shape.generation_size();
+    let size = shape.symbol_size();
+    let mut coefficients = [0; 4 * 12];
+    let mut payloads = [0; 4 * 100];
+    let coefficients = &mut coefficients[..4 * k];
+    let payloads = &mut payloads[..4 * size];
     encoder.load(&[7; 500]).unwrap();
     while !decoder.is_complete() {
         coefficients.chunks_mut(k).for_each(|row| draw(shape.field(), rng, row));
@@ -66,8 +69,9 @@ fn run_generation(
 fn nothing_allocates_once_set_up() {
     for field in Field::ALL {
         let shape = Shape::new(field, 12, 100).unwrap();
-        let (mut encoder, mut recoder, mut decoder) =
-            (Encoder::new(shape), Recoder::new(shape), Decoder::new(shape));
+        let mut encoder = Encoder::new(shape);
+        let mut recoder = Recoder::new(shape);
+        let mut decoder = Decoder::new(shape);
         let mut rng = ChaCha8Rng::seed_from_u64(11);
         let before = ALLOCATIONS.with(Cell::get);
         for _ in 0..3 {

@@ -64,7 +64,8 @@ proptest! {
     fn rank_partial_and_full_decoding_match_the_oracle(shape in shape(), seed in any::<u64>()) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (encoder, data) = source(shape, &mut rng);
-        let (mut decoder, mut recoder) = (Decoder::new(shape), Recoder::new(shape));
+        let mut decoder = Decoder::new(shape);
+        let mut recoder = Recoder::new(shape);
         let mut span = Span::new(shape.field());
         let look = 1 + shape.generation_size() / 4;
         for turn in 0.. {
@@ -123,13 +124,15 @@ proptest! {
     fn a_decoder_recodes_like_a_recoder(shape in shape(), n in 0usize..20, seed in any::<u64>()) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (encoder, _) = source(shape, &mut rng);
-        let (mut decoder, mut recoder) = (Decoder::new(shape), Recoder::new(shape));
+        let mut decoder = Decoder::new(shape);
+        let mut recoder = Recoder::new(shape);
         for _ in 0..1 + rng.next_u32() as usize % shape.generation_size() {
             let (coefficients, payload) = packet(&encoder, &mut rng);
             decoder.absorb(&coefficients, &payload).unwrap();
             recoder.absorb(&coefficients, &payload).unwrap();
         }
-        let (k, size) = (shape.generation_size(), shape.symbol_size());
+        let k = shape.generation_size();
+        let size = shape.symbol_size();
         let mut mixed = [(vec![0; n * k], vec![0; n * size]), (vec![0; n * k], vec![0; n * size])];
         let [(a, b), (c, d)] = &mut mixed;
         prop_assert!(decoder.recode_many(&mut rng.clone(), a, b).unwrap());
@@ -150,7 +153,8 @@ proptest! {
     ) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (encoder, _) = source(shape, &mut rng);
-        let (k, size) = (shape.generation_size(), shape.symbol_size());
+        let k = shape.generation_size();
+        let size = shape.symbol_size();
         let mut coefficients = vec![0; n * k];
         coefficients.chunks_mut(k).for_each(|row| draw(shape.field(), &mut rng, row));
         let mut payloads = vec![0; n * size];
@@ -169,7 +173,8 @@ fn explicit_weights_mix_in_order_of_arrival() {
     let mut recoder = Recoder::new(shape);
     recoder.absorb(&[0, 1, 0], &[10, 11]).unwrap();
     recoder.absorb(&[1, 0, 0], &[20, 21]).unwrap();
-    let (mut coefficients, mut payload) = ([9; 3], [9; 2]);
+    let mut coefficients = [9; 3];
+    let mut payload = [9; 2];
     recoder.recode_with(&[1, 2], &mut coefficients, &mut payload).unwrap();
     assert_eq!(coefficients, [2, 1, 0]);
     assert_eq!(payload, [10 ^ 40, 11 ^ 42]);
@@ -179,7 +184,8 @@ fn explicit_weights_mix_in_order_of_arrival() {
 fn a_cleared_coder_takes_the_next_generation() {
     let shape = Shape::new(Field::Gf16, 5, 9).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(3);
-    let (mut decoder, mut recoder) = (Decoder::new(shape), Recoder::new(shape));
+    let mut decoder = Decoder::new(shape);
+    let mut recoder = Recoder::new(shape);
     for _ in 0..3 {
         let (encoder, data) = source(shape, &mut rng);
         while !decoder.is_complete() {

@@ -1,4 +1,4 @@
-//! What a console shows of a mesh: the messages, and recordings of them.
+//! Messages that describe a mesh to a console, and recordings of them.
 //!
 //! [`schema`] has the messages; `docs/reference/console.md` explains them. The console's types in
 //! TypeScript are generated from it. A [`Sampler`] makes messages from the state that a source

@@ -81,7 +81,7 @@ pub enum ReadError {
     Damaged {
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Defect of the recording.
         problem: String,
     },
     /// A line is longer than any message.
@@ -104,7 +104,7 @@ pub struct Reader<R: Read> {
     is_over: bool,
 }
 
-/// What may come next.
+/// Message that may come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     /// A meta, the first line.
@@ -146,7 +146,7 @@ impl<R: Read> Reader<R> {
                 Ok(true)
             }
             Ok(read) if read as u64 == limit => Err(ReadError::TooLong { line: lines + 1 }),
-            // What is no gzip at all is not cut off; it never was a recording.
+            // A file that is no gzip at all is not cut off; it never was a recording.
             Err(_) if lines == 0 && self.line.is_empty() => Err(ReadError::Foreign),
             Ok(_) | Err(io::ErrorKind::UnexpectedEof) => Err(ReadError::Cut { lines }),
             Err(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => {
@@ -167,7 +167,8 @@ impl<R: Read> Reader<R> {
             };
         }
         if !self.read_line()? {
-            let (lines, is_empty) = (self.number, self.order == Order::First);
+            let lines = self.number;
+            let is_empty = self.order == Order::First;
             return Err(if is_empty { ReadError::Foreign } else { ReadError::Cut { lines } });
         }
 

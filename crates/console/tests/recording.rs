@@ -16,7 +16,8 @@ use std::path::Path;
 fn messages() -> Vec<Message> {
     let ticks = (1..200).map(|tick| {
         let time_s = f64::from(tick) / 10.0;
-        let (now, before) = (state(time_s, &[tick * tick]), state(0.0, &[(tick - 1) * (tick - 1)]));
+        let now = state(time_s, &[tick * tick]);
+        let before = state(0.0, &[(tick - 1) * (tick - 1)]);
         now.tick_since(&before).map_or(Message::Tick(Tick::default()), Message::Tick)
     });
     let end = Message::Event(Event { time_s: 20.0, node: None, what: EventKind::End });
@@ -58,7 +59,8 @@ fn a_recording_is_read_as_it_was_written() {
 
 #[test]
 fn a_recording_cut_anywhere_is_an_error_and_never_a_wrong_message() {
-    let (file, all) = (written(&messages()), messages());
+    let file = written(&messages());
+    let all = messages();
     for cut in (0..file.len()).step_by(29) {
         let (read, error) = read(&file[..cut]);
         assert!(error.is_some(), "cut at {cut}");
@@ -78,7 +80,8 @@ fn a_run_without_an_end_was_cut_off() {
 
 #[test]
 fn a_damaged_byte_is_noticed() {
-    let (file, all) = (written(&messages()), messages());
+    let file = written(&messages());
+    let all = messages();
     for at in (0..file.len()).step_by(7) {
         let mut file = file.clone();
         file[at] ^= 0x10;
@@ -140,7 +143,9 @@ fn recordings_of_older_versions_open_and_their_ticks_fit_their_keys() {
 #[test]
 fn messages_in_the_wrong_order_are_refused() {
     let all = messages();
-    let (meta, key, end) = (&all[0], &all[1], all.last().expect("it has an end"));
+    let meta = &all[0];
+    let key = &all[1];
+    let end = all.last().expect("it has an end");
     for order in [vec![meta, end], vec![meta, meta], vec![meta, key, end, key]] {
         let order: Vec<_> = order.into_iter().cloned().collect();
         let (_, error) = read(&written(&order));

@@ -5,7 +5,8 @@ mod common;
 use common::{meta, state};
 use ncmesh_console::Sampler;
 use ncmesh_console::schema::{
-    Count, Event, EventKind, FlowState, Key, Message, NeedsKey, Stage, Tick, typescript,
+    Count, Event, EventKind, FlowState, Key, Message, NeedsKey, QueueValues, SourceValues, Stage,
+    Tick, TransferState, Values, typescript,
 };
 use proptest::prelude::*;
 use std::convert::Infallible;
@@ -13,7 +14,9 @@ use std::path::Path;
 
 /// Returns the messages of a sampler to which `states` are told.
 fn sampled(states: impl IntoIterator<Item = Key>) -> Vec<Message> {
-    let (mut sampler, mut told, meta) = (Sampler::new(), Vec::new(), meta());
+    let mut sampler = Sampler::new();
+    let mut told = Vec::new();
+    let meta = meta();
     for state in states {
         let tell = |message| {
             told.push(message);
@@ -32,6 +35,22 @@ fn the_types_in_typescript_are_up_to_date() {
         written == typescript(),
         "the schema has changed: cargo run -p ncmesh-console --example types"
     );
+}
+
+#[test]
+fn what_the_api_does_not_know_is_null_and_a_console_is_told_the_rest() {
+    let sent = SourceValues { packets: Some(7), source_redundancy: None };
+    let json = serde_json::json!({ "source_packets": 7, "source_redundancy": null });
+    assert_eq!(serde_json::to_value(&sent).unwrap(), json);
+    assert_eq!(serde_json::from_value::<SourceValues>(json).unwrap(), sent);
+
+    let mut state = TransferState::default();
+    sent.tell(&mut state);
+    assert_eq!(state, TransferState { packets: Some(Count(7)), ..TransferState::default() });
+
+    let queue = QueueValues { held: vec![3, 4], lost: 2, ..QueueValues::default() };
+    let shown: Vec<String> = queue.numbers().map(|(field, value)| field.show(value)).collect();
+    assert!(shown.contains(&"held 7".into()) && shown.contains(&"lost 2".into()), "{shown:?}");
 }
 
 #[test]
@@ -74,7 +93,8 @@ fn an_unknown_field_is_refused() {
 
 #[test]
 fn a_tick_without_changes_has_its_time_only() {
-    let (before, now) = (state(0.0, &[5, 6]), state(0.1, &[5, 6]));
+    let before = state(0.0, &[5, 6]);
+    let now = state(0.1, &[5, 6]);
     let tick = now.tick_since(&before).expect("nothing fell");
     assert_eq!(serde_json::to_string(&tick).expect("JSON"), r#"{"time_s":0.1}"#);
 }

@@ -119,14 +119,8 @@ impl CodingStatus {
     /// Returns coded over all transmissions (Huang et al., V-A); `None` before the first.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
-        coding_ratio(self.coded, self.sent)
+        (self.sent > 0).then(|| self.coded as f64 / self.sent as f64)
     }
-}
-
-/// Returns coded over all transmissions (Huang et al., V-A); `None` before the first.
-#[must_use]
-pub fn coding_ratio(coded: u64, sent: u64) -> Option<f64> {
-    (sent > 0).then(|| coded as f64 / sent as f64)
 }
 
 /// Time for which a relay holds packets of one direction.

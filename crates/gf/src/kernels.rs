@@ -218,7 +218,9 @@ fn checked(
     rows: Rows<'_>,
     outputs: &mut RowsMut<'_>,
 ) -> Result<Job<'static>, GfError> {
-    let (matrix, inputs, results) = (coefficients.layout(), rows.layout(), outputs.layout());
+    let matrix = coefficients.layout();
+    let inputs = rows.layout();
+    let results = outputs.layout();
     same_length(results.count, matrix.count)?;
     same_length(inputs.count, matrix.length)?;
     same_length(results.length, inputs.length)?;

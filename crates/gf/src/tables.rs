@@ -74,7 +74,8 @@ const fn log_256() -> [u8; 256] {
 }
 
 const fn inverse_256() -> [u8; 256] {
-    let (exp, log) = (exp_256(), log_256());
+    let exp = exp_256();
+    let log = log_256();
     let mut table = [0; 256];
     let mut i = 1;
     while i < 256 {
@@ -131,7 +132,8 @@ const fn shuffle_256() -> [Nibbles; 256] {
     let mut tables = [const { Nibbles([0; 32]) }; 256];
     let mut i = 0;
     while i < 256 * 16 {
-        let (c, n) = (i >> 4, i & 15);
+        let c = i >> 4;
+        let n = i & 15;
         tables[c].0[n] = multiply_256(c as u8, n as u8);
         tables[c].0[n + 16] = multiply_256(c as u8, (n << 4) as u8);
         i += 1;
@@ -144,7 +146,8 @@ const fn shuffle_16() -> [Nibbles; 16] {
     let mut tables = [const { Nibbles([0; 32]) }; 16];
     let mut i = 0;
     while i < 256 {
-        let (c, n) = (i >> 4, i & 15);
+        let c = i >> 4;
+        let n = i & 15;
         let product = multiply_16(c as u8, n as u8);
         tables[c].0[n] = product;
         tables[c].0[n + 16] = product << 4;
@@ -160,7 +163,9 @@ const fn matrix_16() -> [u64; 16] {
     let mut matrices = [0; 16];
     let mut i = 0;
     while i < 16 * 8 * 8 {
-        let (c, from, to) = (i >> 6, i >> 3 & 7, i & 7);
+        let c = i >> 6;
+        let from = i >> 3 & 7;
+        let to = i & 7;
         let image = (multiply_16(c as u8, 1 << (from & 3)) as usize) << (from & 4);
         if image >> to & 1 == 1 {
             matrices[c] |= 1 << ((7 - to) * 8 + from);

@@ -99,7 +99,8 @@ fn every_length_and_start() {
     for kernels in every_path() {
         for length in (0..=300).chain([4095, 5000, 8200]) {
             let x = if length > 300 { noise(length + 64, 2) } else { x.clone() };
-            let (from, to) = (length % 61, length * 7 % 63);
+            let from = length % 61;
+            let to = length * 7 % 63;
             let x = &x[from..from + length];
             let mut y = noise(length + 64, 3);
             let before = y.clone();
@@ -164,13 +165,16 @@ impl Case {
 proptest! {
     #[test]
     fn products_match_the_oracle(case in case(), chosen in prop::collection::vec(0u16..11, 0..9)) {
-        let (matrix, bytes, stride) = (case.matrix(), case.input_bytes(), case.stride());
+        let matrix = case.matrix();
+        let bytes = case.input_bytes();
+        let stride = case.stride();
         let matrix = Rows::packed(&matrix, case.inputs, case.outputs).unwrap();
         let rows = Rows::new(&bytes[case.start..], case.length, stride, case.inputs).unwrap();
         for kernels in every_path() {
             let mut all = vec![0x5A; case.outputs * stride + 13];
             let mut some = all.clone();
-            let (length, count) = (case.length, case.outputs);
+            let length = case.length;
+            let count = case.outputs;
             let mut outputs = RowsMut::new(&mut all[13..], length, stride, count).unwrap();
             kernels.product(matrix, rows, &mut outputs).unwrap();
             let mut outputs = RowsMut::new(&mut some[13..], length, stride, count).unwrap();
@@ -194,7 +198,9 @@ proptest! {
     #[test]
     fn accumulate_and_combine_match_the_oracle(case in case()) {
         let case = Case { outputs: 1, ..case };
-        let (matrix, bytes, stride) = (case.matrix(), case.input_bytes(), case.stride());
+        let matrix = case.matrix();
+        let bytes = case.input_bytes();
+        let stride = case.stride();
         let rows = Rows::new(&bytes[case.start..], case.length, stride, case.inputs).unwrap();
         for kernels in every_path() {
             let expected = case.expected(kernels.field(), 0);
@@ -253,7 +259,8 @@ struct Oracle {
 
 impl Oracle {
     fn insert(&mut self, vector: &[u8]) -> Option<usize> {
-        let (field, k) = (self.field, vector.len());
+        let field = self.field;
+        let k = vector.len();
         let mut row: Vec<u8> = (0..k).map(|j| if self.free[j] { vector[j] } else { 0 }).collect();
         for i in (0..k).filter(|&i| !self.free[i]) {
             row.iter_mut().zip(&self.rows[i]).for_each(|(y, &x)| *y ^= field.mul(vector[i], x));

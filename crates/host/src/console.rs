@@ -1,9 +1,14 @@
-//! What a console shows of a stack, in the daemon and in the simulator.
+//! Values of a stack's states for consoles and the HTTP API, in the daemon and in the simulator.
 
-use ncmesh_console::schema::{Count, NodeTable, Stage};
+use ncmesh_console::schema::{
+    CodingValues, Count, NodeTable, QueueValues, ReceivedValues, SourceValues, Stage,
+    StreamReceiverValues, StreamSending,
+};
 use ncmesh_engine::counters::Counters;
-use ncmesh_engine::file;
+use ncmesh_engine::file::{self, Direction, TransferStatus};
+use ncmesh_engine::stream::{Receiving, Sending, StreamQueue};
 use ncmesh_engine::time::Duration;
+use ncmesh_engine::tunnel::CodingStatus;
 
 /// Returns the stage of a transfer at a node.
 #[must_use]
@@ -15,6 +20,84 @@ pub fn stage(stage: file::Stage) -> Stage {
         file::Stage::Withdrawn => Stage::Withdrawn,
         file::Stage::Refused(_) => Stage::Refused,
         file::Stage::Failed(_) => Stage::Failed,
+    }
+}
+
+/// Returns what a source did for a transfer; a receiver knows nothing of it.
+#[must_use]
+pub fn source_values(status: &TransferStatus) -> SourceValues {
+    let is_source = status.direction == Direction::Sending;
+    SourceValues {
+        packets: is_source.then_some(status.source_packets),
+        source_redundancy: is_source.then_some(status.source_redundancy),
+    }
+}
+
+/// Returns how much of a transfer is there. Time and rate are left to the caller, which has the
+/// clock.
+#[must_use]
+pub fn received_values(status: &TransferStatus) -> ReceivedValues {
+    let is_receiver = status.direction == Direction::Receiving;
+    ReceivedValues {
+        bytes: status.bytes,
+        innovative: is_receiver.then_some(status.innovative),
+        redundant: is_receiver.then_some(status.redundant),
+        bad_batches: is_receiver.then_some(status.bad_batches),
+        ..ReceivedValues::default()
+    }
+}
+
+/// Returns the values of the source of a stream of this many layers.
+#[must_use]
+pub fn sending_values(sending: &Sending, layers: usize) -> StreamSending {
+    StreamSending {
+        taken: sending.packets[..layers].to_vec(),
+        waiting: sending.waiting.into(),
+        refused: sending.refused,
+    }
+}
+
+/// Returns the values of a receiver of a stream of this many layers.
+#[must_use]
+pub fn receiving_values(receiving: &Receiving, layers: usize) -> StreamReceiverValues {
+    StreamReceiverValues {
+        packets: receiving.packets[..layers].to_vec(),
+        bytes: receiving.bytes[..layers].to_vec(),
+        z: receiving.z,
+        pressure: receiving.pressure,
+        min_rate_bps: receiving.minimum_bps,
+        rate_bps: receiving.rates_bps.map(|(rate, _)| rate),
+        offered_bps: receiving.rates_bps.map(|(_, offered)| offered),
+    }
+}
+
+/// Returns the counters of what a node coded.
+#[must_use]
+pub fn coding_values(status: &CodingStatus) -> CodingValues {
+    CodingValues {
+        sent: status.sent,
+        coded: status.coded,
+        ratio: status.ratio(),
+        decoded: status.decoded,
+        undecodable: status.undecodable,
+        repeated: status.repeated,
+    }
+}
+
+/// Returns the values of a queue of a stream of this many layers.
+#[must_use]
+pub fn queue_values(queue: &StreamQueue, layers: usize) -> QueueValues {
+    QueueValues {
+        receivers: queue.receivers.into(),
+        held: queue.held[..layers].iter().copied().map(u64::from).collect(),
+        place_holders: queue.place_holders,
+        drop_queue: queue.drop_queue,
+        downstream: queue.downstream,
+        weight: queue.weight,
+        rate: queue.rate,
+        sent: queue.sent[..layers].to_vec(),
+        dropped: queue.dropped[..layers].to_vec(),
+        lost: queue.lost,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What every host does around a stack, whatever world it lives in.
+//! Tasks of a host around its stack, in the simulator and in the daemon.
 //!
 //! The daemon (`ncmesh-node`) and the simulator (`ncmesh-sim`) drive the same stack. Around it both
 //! decide whether to take an announced file, carry IP packets in and out, and join stream layers to

@@ -11,7 +11,7 @@ use ncmesh_engine::time::{Duration, Instant};
 /// Keeps a copy of a value on disk up to date.
 #[derive(Clone, Debug)]
 pub struct Saver<T> {
-    /// What is on disk; `None` after a failure, which may have left the old value or the new one.
+    /// Value on disk; `None` after a failure, which may have left the old value or the new one.
     saved: Option<T>,
     state: State<T>,
     /// Failures since the last success.
@@ -110,7 +110,9 @@ mod tests {
 
     #[test]
     fn what_failed_is_not_saved_and_is_tried_again_ever_more_seldom() {
-        let (mut saver, mut now, mut waits) = (Saver::new(1), 0, Vec::new());
+        let mut saver = Saver::new(1);
+        let mut now = 0;
+        let mut waits = Vec::new();
         for _ in 0..9 {
             assert_eq!(saver.begin(&2, at(now)), Some(2));
             let backoff = saver.handle_written(false, at(now)).unwrap().as_secs();

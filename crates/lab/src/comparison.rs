@@ -45,7 +45,7 @@ impl Comparison {
         let rtt_s = both.map(|run| mean(run.flows.iter().filter_map(|f| f.tcp.as_ref()?.rtt_s)));
         let rtts = rtt_s[0].zip(rtt_s[1]);
         let ratio = |(node, coding): (&String, &CodingOutcome)| {
-            Some((node.clone(), coding.ratio.filter(|_| coding.coded > 0)?))
+            Some((node.clone(), coding.values.ratio.filter(|_| coding.values.coded > 0)?))
         };
         Some(Self {
             scheme: ours.scheme.clone(),
@@ -109,7 +109,11 @@ mod tests {
         };
         let coding = |sent, coded| {
             let ratio = Some(coded as f64 / sent as f64);
-            CodingOutcome { sent, coded, ratio, ..CodingOutcome::default() }
+            let mut outcome = CodingOutcome::default();
+            outcome.values.sent = sent;
+            outcome.values.coded = coded;
+            outcome.values.ratio = ratio;
+            outcome
         };
         let flows = Some(FlowsOutcome {
             flows: vec![flow.clone(), flow],

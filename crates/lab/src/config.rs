@@ -18,7 +18,7 @@ pub(crate) struct Secrets {
     pub(crate) key: [u8; 32],
 }
 
-/// What a node has for itself.
+/// Settings of one node.
 pub(crate) struct Own<'a> {
     /// Its index in the scenario.
     pub(crate) index: usize,

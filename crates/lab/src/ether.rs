@@ -39,7 +39,8 @@ impl EtherThread {
             let _inside = runtime.enter();
             Etherd::bind(medium, config)?
         };
-        let (address, control) = (etherd.addr(), etherd.control());
+        let address = etherd.addr();
+        let control = etherd.control();
         let run = move || runtime.block_on(etherd.run(std::future::pending()));
         let thread = std::thread::Builder::new().name("ether".into()).spawn(run)?;
         Ok(Self { address, control, thread: Mutex::new(Some(thread)) })

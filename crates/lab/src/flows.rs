@@ -7,7 +7,6 @@
 use crate::iperf::{Load, LoadError, Measured};
 use crate::tunnel::{Tunnel, address_v4};
 use crate::{Lab, LabError, POLL_INTERVAL, ping};
-use ncmesh_engine::tunnel::coding_ratio;
 use ncmesh_node::api::types::{Coding, Flow as FlowView, Status};
 use ncmesh_sim::outcome::{
     CodingOutcome, FlowOutcome, FlowsOutcome, Outcome, Samples, ServiceOutcomes, TcpOutcome,
@@ -59,7 +58,7 @@ impl Lab {
     /// Waits until the links are measured and the ends of every flow can reach each other.
     ///
     /// # Errors
-    /// Those of [`wait_for_routes`](Self::wait_for_routes).
+    /// As [`wait_for_routes`](Self::wait_for_routes).
     pub async fn settle_flows(&self) -> Result<(), LabError> {
         for flow in &self.scenario.flows {
             self.wait_for_routes(flow.from, &[flow.to]).await?;
@@ -77,7 +76,8 @@ impl Lab {
             self.tunnel()?.set_timing(flow)?;
         }
         // Counters run since the daemons started, so their values of now are subtracted later.
-        let (loads, before) = (self.loads()?, self.heard().await?);
+        let loads = self.loads()?;
+        let before = self.heard().await?;
         let coded_before = self.coded().await?;
         let begin = Instant::now();
         let mut running = JoinSet::new();
@@ -90,7 +90,8 @@ impl Lab {
     /// Ends all flows and starts them again, because one of them never began. Flows are measured
     /// under each other's load, so all must run at the same time.
     async fn begin_flows_again(&self, flows: RunningFlows) -> Result<RunningFlows, LabError> {
-        let (attempt, sampled) = (flows.attempt + 1, flows.sampled);
+        let attempt = flows.attempt + 1;
+        let sampled = flows.sampled;
 
         // Dropping the futures kills the programs. Wait for that, as their ports must be free.
         let mut running = flows.running;
@@ -260,7 +261,8 @@ impl Lab {
 
         // iperf3 counts bytes of payload. All datagrams of a UDP flow have one length, so bytes
         // give packets. Throughput counts whole IP packets, as the simulator does.
-        let (sent, delivered) = (measured.sent / payload, measured.bytes / payload);
+        let sent = measured.sent / payload;
+        let delivered = measured.bytes / payload;
         // Packets of the warm-up may arrive during the measurement, hence the minimum.
         let loss = 1.0 - delivered.min(sent) as f64 / sent.max(1) as f64;
         let bytes = if is_udp { delivered * load.packet as u64 } else { measured.bytes };
@@ -320,18 +322,13 @@ fn add_sample(samples: &mut Samples, at: Duration, flows: &[Option<FlowView>]) {
 
 /// Returns the coding statistics of a node between two readings.
 fn since(before: Option<&Coding>, after: &Coding) -> CodingOutcome {
-    // The counters of a restarted daemon begin at zero again, which must not underflow.
-    let count = |of: fn(&Coding) -> u64| of(after).saturating_sub(before.map_or(0, of));
-    let (sent, coded) = (count(|c| c.sent), count(|c| c.coded));
     let holds = after.holds.iter().map(|hold| hold.hold_s).sum::<f64>();
     let stopped = after.stopped.iter().map(|s| format!("{} {}", s.neighbor, s.reason));
     CodingOutcome {
-        sent,
-        coded,
-        ratio: coding_ratio(coded, sent),
-        decoded: count(|c| c.decoded),
-        undecodable: count(|c| c.undecodable),
-        repeated: count(|c| c.repeated),
+        values: match before {
+            Some(before) => after.values.since(&before.values),
+            None => after.values.clone(),
+        },
         hold_s: (!after.holds.is_empty()).then(|| holds / after.holds.len() as f64),
         stopped: stopped.collect(),
     }

@@ -19,7 +19,7 @@ const TCP_HEADERS: usize = 40;
 /// Timeout for connecting to the server, ms.
 const CONNECT_MS: &str = "20000";
 
-/// What a UDP client says when no answer came to its first datagram.
+/// Message of a UDP client whose first datagram was not answered.
 const UNOPENED: &str = "unable to read from stream socket";
 
 /// Time that a flow may take in addition to its load, to connect and to report.
@@ -121,7 +121,8 @@ impl Load {
     /// Returns the command of the client, which reports in JSON.
     fn client(&self) -> Command {
         let mut command = inside(&self.namespaces[0]);
-        let (to, port) = (self.to.to_string(), self.port());
+        let to = self.to.to_string();
+        let port = self.port();
         command.args(["--client", &to, "--port", &port, "--json", "--connect-timeout", CONNECT_MS]);
 
         // A transfer of a given size ends by itself; everything else runs for a given time.

@@ -278,7 +278,7 @@ impl Lab {
     ) -> Result<Option<usize>, LabError> {
         let peers: Vec<Peer> = self.client(from).read("/v1/peers").await?;
         let reached = |node: usize| {
-            peers.iter().any(|peer| usize::from(peer.id) == node + 1 && peer.etx.is_some())
+            peers.iter().any(|peer| usize::from(peer.id) == node + 1 && peer.values.etx.is_some())
         };
         Ok(to.iter().copied().find(|node| !reached(*node)))
     }
@@ -377,23 +377,24 @@ impl Lab {
                 Some(received) => same_contents(file, received).await?,
                 None => false,
             };
-            let seconds = verified.then_some(report.seconds);
+            let seconds = verified.then_some(report.values.seconds);
             receivers.push(ReceiverOutcome {
                 node: report.name.clone(),
                 verified,
-                bytes: report.bytes,
+                bytes: report.values.bytes,
                 seconds,
-                throughput_bps: seconds.map(|s| report.bytes as f64 * 8.0 / s.max(1e-3)),
+                throughput_bps: seconds.map(|s| report.values.bytes as f64 * 8.0 / s.max(1e-3)),
             });
         }
         let transfer = TransferOutcome {
             bytes: sent.size,
             receivers,
-            source_redundancy: sent.source_redundancy,
+            // Only the source was asked, and it knows.
+            source_redundancy: sent.sent.source_redundancy.unwrap_or(0.0),
             forwarders: sent.forwarders,
         };
         let services = ServiceOutcomes { transfer: Some(transfer), ..Default::default() };
-        self.conclude(scheme, sent.seconds, services).await
+        self.conclude(scheme, sent.values.seconds, services).await
     }
 
     /// Returns the result of services that ran side by side by `schemes`, from the result of each.

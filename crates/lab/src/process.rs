@@ -101,7 +101,8 @@ impl NodeProcess {
             None => Ok(()),
             Some(status) => {
                 *held = None;
-                let (node, reason) = (self.name.clone(), self.last_log_line());
+                let node = self.name.clone();
+                let reason = self.last_log_line();
                 Err(LabError::NodeEnded { node, status, reason })
             }
         }

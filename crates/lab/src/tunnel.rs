@@ -80,7 +80,8 @@ impl Tunnel {
             return Ok(());
         }
         for (at, to) in [(flow.from, flow.to), (flow.to, flow.from)] {
-            let (namespace, to) = (self.namespace(at), address_v4(to).to_string());
+            let namespace = self.namespace(at);
+            let to = address_v4(to).to_string();
             let route = ["-n", &namespace, "route", "replace", &to, "dev", DEVICE];
             ip(&[&route[..], &timing].concat()).map_err(LabError::Namespaces)?;
         }

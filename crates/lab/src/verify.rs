@@ -15,12 +15,15 @@ pub async fn same_contents(a: &Path, b: &Path) -> io::Result<bool> {
 
 /// Compares two files without reading either into memory as a whole.
 fn same(a: &Path, b: &Path) -> io::Result<bool> {
-    let (a, b) = (File::open(a)?, File::open(b)?);
+    let a = File::open(a)?;
+    let b = File::open(b)?;
     if a.metadata()?.len() != b.metadata()?.len() {
         return Ok(false);
     }
-    let (mut a, mut b) = (BufReader::new(a), BufReader::new(b));
-    let (mut of_a, mut of_b) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    let mut a = BufReader::new(a);
+    let mut b = BufReader::new(b);
+    let mut of_a = vec![0; 1 << 16];
+    let mut of_b = vec![0; 1 << 16];
     loop {
         let read = a.read(&mut of_a)?;
         if read == 0 {
@@ -52,7 +55,8 @@ mod tests {
         let long = vec![7; 200_000];
         let mut other = long.clone();
         other[150_000] = 8;
-        let (a, b) = (write("a", &long), write("b", &long));
+        let a = write("a", &long);
+        let b = write("b", &long);
         assert!(same(&a, &b).unwrap());
         assert!(!same(&a, &write("c", &other)).unwrap());
         assert!(!same(&a, &write("d", &long[1..])).unwrap());

@@ -20,7 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("arguments: POSITIONS.csv SECONDS RATE [SEED]".into());
     };
     let positions = traffic::positions(&std::fs::read_to_string(file)?)?;
-    let (seconds, rate) = (seconds.parse::<f64>()?, rate.parse::<f64>()?);
+    let seconds = seconds.parse::<f64>()?;
+    let rate = rate.parse::<f64>()?;
     let seed = seed.first().map_or(Ok(1), |seed| seed.parse())?;
     let config = traffic::mesh(positions, seed);
     let started = std::time::Instant::now();

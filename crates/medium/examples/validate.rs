@@ -39,8 +39,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args().nth(1).ok_or("argument: POSITIONS.csv")?;
     let positions = traffic::positions(&std::fs::read_to_string(file)?)?;
     let mut out = std::io::stdout();
-    let (cells, rts) = (cells(), rts());
-    let (meshes, floors) = (meshes(&positions), floors(&positions));
+    let cells = cells();
+    let rts = rts();
+    let meshes = meshes(&positions);
+    let floors = floors(&positions);
     writeln!(
         out,
         "{{\"cells\": [{cells}], \"rts\": [{rts}], \"meshes\": [{meshes}], \

@@ -163,7 +163,8 @@ impl Air {
         // At most radios the frame only adds its power.
         let arrivals = std::mem::take(&mut self.in_flight[place].arrivals);
         let mut affected = std::mem::take(&mut self.affected);
-        let (receivers, model) = (self.receivers.as_mut_slice(), &self.model);
+        let receivers = self.receivers.as_mut_slice();
+        let model = &self.model;
         let cs_threshold = self.cs_threshold;
         let select = |arrival: &Arrival| {
             let receiver = &mut receivers[arrival.radio()];

@@ -23,7 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let device = Arc::new(device.ipv4(address, prefix.parse::<u8>()?, None).build_sync()?);
     let socket = Arc::new(UdpSocket::bind(listen)?);
     socket.connect(peer)?;
-    let (from_device, to_socket) = (Arc::clone(&device), Arc::clone(&socket));
+    let from_device = Arc::clone(&device);
+    let to_socket = Arc::clone(&socket);
     thread::spawn(move || {
         let mut packet = [0; MTU as usize];
         while let Ok(length) = from_device.recv(&mut packet) {

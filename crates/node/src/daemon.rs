@@ -8,7 +8,7 @@ use crate::alarm::Alarm;
 use crate::api::{self, ApiSocket};
 use crate::config::{NodeConfig, RadioConfig, UdpConfig};
 use crate::error::NodeError;
-use crate::node::{Command, Handle, Node, Parts, Start};
+use crate::node::{Command, Filled, Handle, Node, Parts, Start};
 use crate::radio::air::AirRadio;
 use crate::radio::udp::UdpRadio;
 use crate::radio::{Radio, RadioEvent};
@@ -120,7 +120,7 @@ async fn serve<R: Radio>(
     }
     tokio::spawn(api::resume(handle.clone()));
     tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
-    let mesh = Loop::new((node, handle), radio, device, (calls, ingress))?;
+    let mesh = Loop::new(node, handle, radio, device, calls, ingress)?;
     tell_supervisor(NotifyState::Ready);
     let result = mesh.run().await;
     tell_supervisor(NotifyState::Stopping);
@@ -165,10 +165,12 @@ struct Loop<R> {
 
 impl<R: Radio> Loop<R> {
     fn new(
-        (node, handle): (Node, Handle),
+        node: Node,
+        handle: Handle,
         radio: R,
         device: Option<Device>,
-        (calls, ingress): (mpsc::UnboundedReceiver<Command>, IngressPackets),
+        calls: mpsc::UnboundedReceiver<Command>,
+        ingress: IngressPackets,
     ) -> io::Result<Self> {
         let mut tidy = interval(HOUSEKEEPING_INTERVAL);
         // After a suspended machine wakes up, one tick is enough.
@@ -220,8 +222,8 @@ impl<R: Radio> Loop<R> {
             }
             Some(call) = self.calls.recv() => {
                 call(&mut self.node);
-                if let Some(rate) = self.node.take_rate() {
-                    self.radio.set_rate(rate);
+                if let Some(new) = self.node.take_rate() {
+                    self.radio.set_rate(new.rate);
                 }
             }
             _ = self.tidy.tick() => {
@@ -282,7 +284,7 @@ impl<R: Radio> Loop<R> {
                 self.requested = false;
                 self.node.set_address(self.radio.address());
                 match self.node.fill(&mut self.frame) {
-                    Some(to) => {
+                    Some(Filled { to }) => {
                         // Requested first, so that the next frame takes part in the next backoff.
                         self.request().await?;
                         self.radio.transmit(&self.frame, to).await?;

@@ -31,7 +31,8 @@ impl Lab {
         config.lag_limit = Duration::from_secs(60);
         change(&mut config);
         let etherd = Etherd::bind(medium, config).unwrap();
-        let (addr, control) = (etherd.addr(), etherd.control());
+        let addr = etherd.addr();
+        let control = etherd.control();
         Self { addr, control, task: tokio::spawn(etherd.run(std::future::pending())) }
     }
 
@@ -58,7 +59,9 @@ fn received(from: u32, bytes: &[u8]) -> EtherEvent {
 async fn a_frame_is_pulled_heard_and_reported() {
     soon(async {
         let lab = Lab::start(3, |_| {});
-        let (mut a, mut b, mut c) = (lab.attach(0).await, lab.attach(1).await, lab.attach(2).await);
+        let mut a = lab.attach(0).await;
+        let mut b = lab.attach(1).await;
+        let mut c = lab.attach(2).await;
         assert_eq!((a.radio(), a.radios()), (0, 3));
         a.request().await.unwrap();
         assert_eq!(a.event().await.unwrap(), EtherEvent::Grant);
@@ -91,7 +94,8 @@ async fn a_frame_is_pulled_heard_and_reported() {
 async fn a_saturated_sender_gets_what_the_medium_gives() {
     soon(async {
         let lab = Lab::start(2, |_| {});
-        let (mut a, mut b) = (lab.attach(0).await, lab.attach(1).await);
+        let mut a = lab.attach(0).await;
+        let mut b = lab.attach(1).await;
         let sender = tokio::spawn(async move {
             a.request().await.unwrap();
             loop {
@@ -123,7 +127,8 @@ async fn a_saturated_sender_gets_what_the_medium_gives() {
 async fn a_new_process_takes_the_radio_and_the_old_one_learns_of_it() {
     soon(async {
         let lab = Lab::start(2, |_| {});
-        let (mut old, mut b) = (lab.attach(0).await, lab.attach(1).await);
+        let mut old = lab.attach(0).await;
+        let mut b = lab.attach(1).await;
         old.request().await.unwrap();
         assert_eq!(old.event().await.unwrap(), EtherEvent::Grant);
         // The medium waits for the old process's answer; its grant is void when it is replaced.
@@ -146,8 +151,9 @@ async fn a_new_process_takes_the_radio_and_the_old_one_learns_of_it() {
 async fn a_process_that_falls_silent_is_given_up_and_the_rest_goes_on() {
     soon(async {
         let lab = Lab::start(3, |config| config.grant_limit = Duration::from_millis(5));
-        let (mut dead, mut a, mut b) =
-            (lab.attach(0).await, lab.attach(1).await, lab.attach(2).await);
+        let mut dead = lab.attach(0).await;
+        let mut a = lab.attach(1).await;
+        let mut b = lab.attach(2).await;
         for _ in 0..3 {
             dead.request().await.unwrap();
             assert_eq!(dead.event().await.unwrap(), EtherEvent::Grant);
@@ -220,7 +226,8 @@ async fn garbage_and_strangers_are_counted_and_harm_nothing() {
 async fn links_and_radios_change_under_way() {
     soon(async {
         let lab = Lab::start(2, |_| {});
-        let (mut a, mut b) = (lab.attach(0).await, lab.attach(1).await);
+        let mut a = lab.attach(0).await;
+        let mut b = lab.attach(1).await;
         lab.control.set_loss(RadioId(0), RadioId(1), 1.0).await.unwrap();
         assert!(lab.control.set_loss(RadioId(0), RadioId(5), 0.5).await.is_err());
         a.request().await.unwrap();

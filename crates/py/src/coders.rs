@@ -202,7 +202,8 @@ impl Decoder {
 
     /// Returns the generation's source data, including the zeros that padded it.
     fn data<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let (rank, generation) = (self.inner.rank(), self.inner.shape().generation_size());
+        let rank = self.inner.rank();
+        let generation = self.inner.shape().generation_size();
         let Some(data) = self.inner.decode() else {
             let message = format!("{rank} of {generation} independent packets are there");
             return Err(PyValueError::new_err(message));

@@ -35,7 +35,8 @@ pub(crate) fn field_multiply<'py>(
     name: &str,
 ) -> PyResult<Bound<'py, PyArray1<u8>>> {
     let field = field(name)?;
-    let (a, b) = (a.as_slice()?, b.as_slice()?);
+    let a = a.as_slice()?;
+    let b = b.as_slice()?;
     Ok(PyArray1::from_iter(py, a.iter().zip(b).map(|(a, b)| field.mul(*a, *b))))
 }
 

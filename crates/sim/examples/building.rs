@@ -61,13 +61,15 @@ fn place(office: usize) -> [f64; 3] {
 /// Draws a standard normal value (Box and Muller).
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let mut uniform = || (f64::from(rng.next_u32()) + 0.5) / 4_294_967_296.0;
-    let (radius, angle) = ((-2.0 * uniform().ln()).sqrt(), uniform() * std::f64::consts::TAU);
+    let radius = (-2.0 * uniform().ln()).sqrt();
+    let angle = uniform() * std::f64::consts::TAU;
     radius * angle.cos()
 }
 
 /// Returns the mean margin over the sensitivity between two offices, dB.
 fn margin_db(a: usize, b: usize) -> f64 {
-    let (from, to) = (place(a), place(b));
+    let from = place(a);
+    let to = place(b);
     let distance = (0..3).map(|axis| (from[axis] - to[axis]).powi(2)).sum::<f64>().sqrt();
     let floors = if OFFICES[a].1 == OFFICES[b].1 { 0.0 } else { 9.0 };
     let walls = if OFFICES[a].0 == OFFICES[b].0 { 0.0 } else { 14.0 };

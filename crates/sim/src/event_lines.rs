@@ -75,7 +75,8 @@ impl<W: Write> EventLines<W> {
     /// Returns an observer of the simulation that `config` describes. It writes to `out`.
     #[must_use]
     pub fn new(out: W, config: &SimulationConfig) -> Self {
-        let (names, cipher) = (config.names.clone(), config.cipher());
+        let names = config.names.clone();
+        let cipher = config.cipher();
         let latest = vec![None; names.len()];
         Self { out, names, cipher, scratch: Vec::new(), latest }
     }

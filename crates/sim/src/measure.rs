@@ -21,7 +21,8 @@ use std::sync::Arc;
 pub fn measure(config: &MediumConfig, how: Measure) -> Result<LossMatrix, MediumError> {
     let mut medium = Medium::new(config.clone())?;
     let probe: Arc<[u8]> = vec![0; how.bytes.min(MAX_FRAME_BYTES)].into();
-    let (period_ns, end_ns) = (how.period.as_nanos() as f64, how.duration.as_nanos());
+    let period_ns = how.period.as_nanos() as f64;
+    let end_ns = how.duration.as_nanos();
     let mut sent = vec![0_u32; config.radios()];
     let mut received: BTreeMap<(RadioId, RadioId), u32> = BTreeMap::new();
 

@@ -314,7 +314,9 @@ impl Simulation {
         let tree = merkle::MerkleTree::new(digest.leaves.clone(), geometry.depth());
         let name = format!("file-{serial}");
         let manifest = Manifest { flow, name, geometry, root: tree.root(), hash: digest.whole };
-        let (leaves, done, open) = (digest.leaves, BTreeMap::new(), to.is_none());
+        let leaves = digest.leaves;
+        let done = BTreeMap::new();
+        let open = to.is_none();
         let outgoing = Outgoing { manifest, leaves, receivers, done, open };
 
         // The file must be readable before the engine asks for its first batch.
@@ -420,7 +422,8 @@ impl Simulation {
 
     /// Cancels a transfer at a node. Returns whether it was under way there.
     pub fn cancel(&mut self, node: usize, flow: FlowId) -> bool {
-        let (host, now) = (&mut self.hosts[node], self.now);
+        let host = &mut self.hosts[node];
+        let now = self.now;
         let ended = host.stack.as_mut().is_some_and(|s| s.at(now, &mut host.storage).cancel(flow));
         if ended {
             host.cancelled.insert(flow);

@@ -251,7 +251,8 @@ impl Active<'_> {
     /// says.
     fn open(&mut self, datagram: &[u8], scratch: &mut Vec<u8>) -> Option<NodeId> {
         let stack = &mut *self.stack;
-        let (now, me) = (stack.now, stack.node);
+        let now = stack.now;
+        let me = stack.node;
 
         // What is cheap to check comes first. Nothing is kept of a frame before it is authentic: a
         // forged counter must not block genuine frames.
@@ -284,7 +285,7 @@ impl Active<'_> {
         let opened = stack.cipher.open_parsed(&sealed, scratch);
         let o = opened.map_err(|e| stack.counters.drop(e.into())).ok()?;
 
-        // Of a start that has proved nothing only hellos are read, for proofs.
+        // Until a start has proved that it is live, only its hellos are read.
         let standing = stack.control.peers.record(&header, &stack.cipher, now);
         let is_hello = o.service == control::SERVICE && o.kind == control::HELLO;
         let is_other = header.sender != me;
@@ -294,8 +295,11 @@ impl Active<'_> {
             stack.counters.count_heard(header.sender, o.service, o.kind, datagram.len());
         }
         if (is_current && is_other) || is_hello {
-            let (sender, start) = (header.sender, header.salt.start());
-            let (service, kind, body) = (o.service, o.kind, o.body);
+            let sender = header.sender;
+            let start = header.salt.start();
+            let service = o.service;
+            let kind = o.kind;
+            let body = o.body;
             let arrival = Arrival { header, is_late };
             self.dispatch(&Frame { sender, start, service, kind, body }, arrival);
         }
@@ -318,9 +322,15 @@ impl Active<'_> {
         if let Some(entry) = stack.registry.by_id(o.service) {
             stack.share.note_heard(entry.service(), datagram.len(), now);
         }
-        let counter = header.counter;
-        let heard = FrameHeard { len: datagram.len(), counter, is_control, is_late };
-        stack.control.note_frame((header.sender, header.salt.start()), heard, now);
+        let heard = FrameHeard {
+            sender: header.sender,
+            start: header.salt.start(),
+            len: datagram.len(),
+            counter: header.counter,
+            is_control,
+            is_late,
+        };
+        stack.control.note_frame(heard, now);
         Some(header.sender)
     }
 

@@ -1,4 +1,4 @@
-//! What a node is built from, and what can be wrong with it.
+//! Configuration of a node, and its errors.
 
 use crate::link::LinkConfig;
 use crate::route::RouteConfig;
@@ -17,14 +17,14 @@ use std::ops::RangeInclusive;
 /// some room; UDP over IPv4 carries no more than the upper end.
 pub const MTUS: RangeInclusive<usize> = 256..=65_507;
 
-/// What a node is built from.
+/// Configuration of a node.
 #[derive(Clone, Debug)]
 pub struct StackConfig {
     /// Its id, unique in the mesh, 1 to 65534.
     pub node: NodeId,
     /// Its name, told to the others.
     pub name: String,
-    /// What else it tells the others of itself.
+    /// Profile that it tells the other nodes.
     pub profile: Profile,
     /// Random number of this start of the node.
     pub salt: Salt,
@@ -57,7 +57,7 @@ pub struct StackConfig {
 pub struct ConfigError {
     /// Section of the configuration.
     pub section: String,
-    /// What is wrong with it, and what is allowed.
+    /// The defect, and what is allowed.
     pub problem: String,
 }
 
@@ -81,7 +81,8 @@ impl StackConfig {
         self.route.check().map_err(of).map_err(error("route"))?;
         self.share.check().map_err(of).map_err(error("share"))?;
         if !MTUS.contains(&self.mtu) {
-            let (min, max) = (MTUS.start(), MTUS.end());
+            let min = MTUS.start();
+            let max = MTUS.end();
             let problem = format!("mtu = {}: allowed is {min} to {max} bytes", self.mtu);
             return Err(error("radio")(problem));
         }
@@ -112,7 +113,8 @@ impl StackConfig {
     }
 
     fn check_node(&self) -> Result<(), String> {
-        let (node, name) = (self.node, &self.name);
+        let node = self.node;
+        let name = &self.name;
         if node.0 == 0 || node.0 == u16::MAX {
             return Err(format!("id = {node}: allowed is 1 to 65534"));
         }

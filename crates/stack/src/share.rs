@@ -118,7 +118,8 @@ pub(crate) struct Share {
 impl Share {
     /// Returns the sharing of a node that has heard nothing.
     pub(crate) fn new(config: ShareConfig) -> Self {
-        let (uses, open_at) = ([Use::default(); 3], [Instant::default(); 3]);
+        let uses = [Use::default(); 3];
+        let open_at = [Instant::default(); 3];
         Self { config, uses, longest: None, open_at }
     }
 
@@ -211,7 +212,8 @@ mod tests {
     /// of the time. Returns the share of the second second that the file got.
     fn share_beside(config: ShareConfig, other: ServiceKind, used: f64) -> f64 {
         let mut share = Share::new(config);
-        let (mut sent, mut others_at) = (Duration::ZERO, 0.0);
+        let mut sent = Duration::ZERO;
+        let mut others_at = 0.0;
         for ms in 0..2000 {
             if used > 0.0 && ms as f64 >= others_at {
                 share.note_sent(other, LONG, FRAME, at(ms));
@@ -248,7 +250,8 @@ mod tests {
     #[test]
     fn a_thick_flow_leaves_room_for_a_file_that_begins() {
         let mut share = Share::new(ShareConfig::default());
-        let (mut sent, mut file_at) = (0, 0);
+        let mut sent = 0;
+        let mut file_at = 0;
         for ms in 0..2000 {
             if ms >= file_at {
                 share.note_heard(ServiceKind::File, LONG, at(ms));

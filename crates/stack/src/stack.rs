@@ -93,6 +93,7 @@ impl Stack {
         let names = ["control"].into_iter().chain(registry.entries().map(|e| e.name));
         let rngs = names.map(|name| rng::stream(config.seed, config.node, name, "engine"));
         let body = config.mtu - frame::OVERHEAD;
+        let control = Control::new(&config, body, now);
         Ok(Self {
             node: config.node,
             epoch: config.epoch,
@@ -101,12 +102,7 @@ impl Stack {
             cipher: config.cipher,
             versions: config.versions,
             scratch: Vec::with_capacity(config.mtu),
-            control: Control::new(
-                (config.link, config.route, config.versions),
-                (config.node, (&config.name, config.profile), config.epoch, config.salt),
-                body,
-                now,
-            ),
+            control,
             strangers: Strangers::default(),
             impostor: Impostor::default(),
             rngs: rngs.collect(),
@@ -176,7 +172,7 @@ impl Stack {
     }
 
     /// Returns the address of a neighbour's radio, as it told it itself in its last hello. Where a
-    /// frame came from does not matter: anybody can send on what he hears.
+    /// frame came from does not matter: any node can send on what it hears.
     #[must_use]
     pub fn address_of(&self, neighbor: NodeId) -> Option<RadioAddress> {
         self.control.link.address_of(neighbor)

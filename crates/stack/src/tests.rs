@@ -66,7 +66,8 @@ fn a_kind_that_does_not_exist_is_counted_and_not_read() {
 #[test]
 fn garbage_leaves_no_state() {
     let key = |byte| Cipher::new(&Key::new([byte; 32]));
-    let (mut stack, mut storage) = (stack_with(key(1)), MemoryStorage::default());
+    let mut stack = stack_with(key(1));
+    let mut storage = MemoryStorage::default();
     for i in 0..2000u32 {
         let salt = Salt([i as u8; 16]);
         let datagram = hello(&mut Sealer::resume(key(2), NodeId(2), salt, 5000), control::HELLO);
@@ -82,7 +83,8 @@ fn garbage_leaves_no_state() {
 
 #[test]
 fn a_timer_overtaken_by_a_datagram_is_not_lost() {
-    let (mut stack, mut storage) = (stack(), MemoryStorage::default());
+    let mut stack = stack();
+    let mut storage = MemoryStorage::default();
     stack.at(Instant::default(), &mut storage).handle_timeout();
     let next = stack.poll_timeout().unwrap();
     let late = next + Duration::from_millis(1);

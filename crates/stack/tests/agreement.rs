@@ -33,7 +33,7 @@ type Hears = Vec<(NodeId, Vec<NodeId>)>;
 /// A clock of a node.
 #[derive(Clone, Copy)]
 struct Clock {
-    /// What it shows when the test begins.
+    /// State at the beginning of the test.
     origin: Instant,
     /// Its seconds in a second.
     rate: f64,

@@ -130,7 +130,8 @@ impl Readers {
 
 /// Returns the paths of a site, which keeps the token of a reader in the cookie of this name.
 fn router(site: Site, guard: Guard, cookie: String) -> Router {
-    let (api, pages) = (site.api.clone(), site.pages.clone());
+    let api = site.api.clone();
+    let pages = site.pages.clone();
     let readers = site.read_token.clone().map(|token| {
         let commands = api.as_ref().map(|api| api.token.clone());
         Arc::new(Readers { token, commands, cookie })

@@ -225,7 +225,8 @@ async fn commands_need_the_token() {
         assert!(offered.ends_with(&expected), "{offered}");
     }
 
-    let (host, origin) = (format!("host: {address}"), format!("origin: http://{address}"));
+    let host = format!("host: {address}");
+    let origin = format!("origin: http://{address}");
     let with = |token: &str| format!("authorization: Bearer {token}");
     for (token, status) in [("s3cret", 200), ("s3cre", 401), ("wrong!", 401)] {
         let headers = [host.as_str(), &origin, &with(token)];

@@ -168,7 +168,8 @@ pub fn parse(datagram: &[u8], versions: Versions) -> Result<SealedFrame<'_>, Ope
     }
 
     let mut fields = || {
-        let (sender, salt) = (r.node()?, Salt(r.array()?));
+        let sender = r.node()?;
+        let salt = Salt(r.array()?);
         Ok::<_, Truncated>(Header { version, sender, salt, counter: r.u32()? })
     };
     let header = fields().map_err(|_| OpenError::Foreign)?;
@@ -221,7 +222,8 @@ mod tests {
 
     #[test]
     fn fields_of_the_header_are_where_their_description_says() {
-        let (sender, salt) = (NodeId(0x0203), Salt([4; 16]));
+        let sender = NodeId(0x0203);
+        let salt = Salt([4; 16]);
         let header = Header { version: 2, sender, salt, counter: 0x0506_0708 };
         let mut head = [0; HEADER_LEN];
         header.write(&mut head);

@@ -210,7 +210,9 @@ impl Sealer {
             self.counter = 0;
         }
         self.counter += 1;
-        let (sender, salt, counter) = (self.sender, self.salt, self.counter);
+        let sender = self.sender;
+        let salt = self.salt;
+        let counter = self.counter;
         let header = Header { version, sender, salt, counter };
         let (head, body) = out.split_at_mut(HEADER_LEN);
         header.write(head);

@@ -83,7 +83,9 @@ fn after_the_last_counter_a_start_is_renewed() {
             let frame = sealed(&mut sealer, b"x");
             cipher.open(&frame, &mut scratch).unwrap().header
         };
-        let (last, first, second) = (header(), header(), header());
+        let last = header();
+        let first = header();
+        let second = header();
         assert_eq!((last.salt, last.counter), (SALT, u32::MAX));
         let next = cipher.next_salt(NodeId(5), SALT);
         assert_ne!(next, SALT);

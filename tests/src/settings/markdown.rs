@@ -1,9 +1,12 @@
-//! Tables of settings.
+//! Tables of settings, and that of the default schemes.
 //!
-//! Each table is between two marks, `<!-- settings: NAME -->` and `<!-- end of settings -->`.
+//! Each table is between two marks, `<!-- settings: NAME -->` and `<!-- end of settings -->`. The
+//! default schemes have the name `auto`.
 
 use super::tables;
+use ncmesh_engine::registry::{AUTO, ServiceKind};
 use ncmesh_engine::settings::{Declared, Fallback, Kind, Toml};
+use ncmesh_engines::{REGISTRY, reason};
 
 const END: &str = "<!-- end of settings -->";
 /// Digits from which on a number is written in groups of three.
@@ -12,16 +15,32 @@ const GROUPED: usize = 5;
 /// Returns a page with all tables of settings written anew.
 #[must_use]
 pub fn document(written: &str) -> String {
-    let mut out = written.to_owned();
+    let mut out = renewed(written, AUTO, &defaults());
     for table in tables() {
-        let mark = format!("<!-- settings: {} -->\n", table.name);
-        let Some((before, behind)) = out.split_once(&mark) else { continue };
-        let rest = behind.split_once(END).map_or(behind, |(_, rest)| rest);
         let head = format!("| {} | default | allowed | meaning |\n", table.head);
         let rows: String = table.settings.iter().map(row).collect();
-        out = format!("{before}{mark}\n{head}| --- | --- | --- | --- |\n{rows}\n{END}{rest}");
+        out = renewed(&out, &table.name, &format!("{head}| --- | --- | --- | --- |\n{rows}"));
     }
     out
+}
+
+/// Returns a page with the table of this name written anew, if the page has it.
+fn renewed(page: &str, name: &str, table: &str) -> String {
+    let mark = format!("<!-- settings: {name} -->\n");
+    let Some((before, behind)) = page.split_once(&mark) else { return page.to_owned() };
+    let rest = behind.split_once(END).map_or(behind, |(_, rest)| rest);
+    format!("{before}{mark}\n{table}\n{END}{rest}")
+}
+
+/// Returns the table of the default schemes.
+fn defaults() -> String {
+    let row = |service: ServiceKind| {
+        let choice = REGISTRY.choose(service, AUTO).ok()?;
+        Some(format!("| {} | `{}` | {} |\n", service.name(), choice.entry.name, reason(choice)))
+    };
+    let services = [ServiceKind::File, ServiceKind::Tunnel, ServiceKind::Stream];
+    let rows: String = services.into_iter().filter_map(row).collect();
+    format!("| service | `{AUTO}` is | as `ncmesh` says it |\n| --- | --- | --- |\n{rows}")
 }
 
 fn row(setting: &Declared) -> String {

@@ -1,23 +1,30 @@
-//! Generates the tables of the reference and the JSON Schema of `node.toml` from the declarations
-//! of settings.
+//! Generates the tables of the reference, and the JSON Schemas of `node.toml` and of scenarios,
+//! from the declarations of settings.
 //!
 //! `cargo run -p ncmesh-tests --example settings` writes them; a test compares them with the files.
 
 mod markdown;
 mod schema;
 
+use ncmesh_engine::registry::AUTO;
 use ncmesh_engine::settings::Declared;
 use ncmesh_engines::REGISTRY;
 use ncmesh_node::config::sections;
 
 pub use markdown::document;
-pub use schema::node;
+pub use schema::{node, scenario};
 
-/// Pages with tables of settings, relative to the root of the repository.
-pub const PAGES: [&str; 3] =
-    ["docs/reference/configuration.md", "docs/reference/engines.md", "docs/reference/scenarios.md"];
+/// Pages with tables of settings or of the default schemes, relative to the root of the repository.
+pub const PAGES: [&str; 4] = [
+    "docs/guide/schemes.md",
+    "docs/reference/configuration.md",
+    "docs/reference/engines.md",
+    "docs/reference/scenarios.md",
+];
 /// The JSON Schema of `node.toml`, relative to the root of the repository.
 pub const NODE_SCHEMA: &str = "docs/reference/node.schema.json";
+/// The JSON Schema of scenarios, relative to the root of the repository.
+pub const SCENARIO_SCHEMA: &str = "docs/reference/scenario.schema.json";
 
 /// A section of `node.toml`.
 struct Section {
@@ -30,7 +37,7 @@ struct Section {
 #[must_use]
 pub fn names() -> Vec<String> {
     let tables = tables().into_iter().map(|table| table.name);
-    tables.filter(|name| name != "tree_flood").collect()
+    tables.filter(|name| name != "tree_flood").chain([AUTO.to_owned()]).collect()
 }
 
 /// Table of the reference.
@@ -49,11 +56,25 @@ fn tables() -> Vec<Table> {
         settings,
     });
     let of_scenarios = ncmesh_sim::scenario::sections().into_iter().map(|(name, settings)| Table {
-        name: format!("scenario {name}"),
-        head: if name == "node" { "key of `[[node]]`".into() } else { "key".into() },
+        head: match name {
+            "node" | "link" => format!("key of `[[{name}]]`"),
+            // These have headings of their own.
+            "medium.propagation" | "medium.reception" => "key".into(),
+            _ if name == "topology" || name.contains('.') => format!("key of `{name}`"),
+            _ => "key".into(),
+        },
+        name: format!("scenario {name}").trim_end().to_owned(),
         settings,
     });
     sections.chain(of_scenarios).collect()
+}
+
+/// Sections of `node.toml` that a scenario does not have among its protocols.
+const DAEMON: [&str; 7] = ["node", "radio", "inbox", "api", "web", "tunnel", "stream"];
+
+/// Returns the sections of `[protocol]` of scenarios.
+fn protocols() -> impl Iterator<Item = Section> {
+    all().into_iter().filter(|section| !DAEMON.contains(&section.name))
 }
 
 /// Returns all sections of `node.toml`: those of the daemon, then those of the engines.

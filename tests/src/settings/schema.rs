@@ -1,6 +1,6 @@
-//! JSON Schema (draft 7) of settings.
+//! JSON Schemas (draft 7) of settings.
 
-use super::all;
+use super::{all, protocols};
 use ncmesh_engine::settings::{Declared, Fallback, Kind, Toml};
 use serde_json::{Map, Value, json};
 
@@ -22,6 +22,49 @@ pub fn node() -> String {
         "required": ["node", "radio"],
     });
     format!("{schema:#}\n")
+}
+
+/// Returns the schema of scenarios, as the file has it.
+#[must_use]
+pub fn scenario() -> String {
+    let mut schema = json!({
+        "$schema": DRAFT,
+        "$id": "urn:ncmesh:scenario",
+        "title": "Scenario of ncmesh",
+    });
+    for (name, settings) in ncmesh_sim::scenario::sections() {
+        // A table is part of the one that its name begins with, which comes first.
+        let path = name.split('.').filter(|part| !part.is_empty());
+        let place = path.fold(&mut schema, |outer, part| &mut properties(outer)[part]);
+        describe(place, section(&settings));
+    }
+    let protocols = protocols().map(|one| (one.name.to_owned(), section(&one.settings)));
+    let protocols: Map<String, Value> = protocols.collect();
+    let place = &mut properties(&mut schema)["protocol"];
+    place["properties"] = json!(protocols);
+    place["additionalProperties"] = json!(false);
+    format!("{schema:#}\n")
+}
+
+/// Returns the properties of a table, of the entries of a list, or of the table that may stand in
+/// place of a name.
+fn properties(schema: &mut Value) -> &mut Value {
+    let place = ["/items", "/anyOf/1"].into_iter().find(|place| schema.pointer(place).is_some());
+    let pointer = format!("{}/properties", place.unwrap_or_default());
+    schema.pointer_mut(&pointer).expect("a table of scenarios is declared after its outer one")
+}
+
+/// Says what a table has in it, where its own schema says that it is a table, a list of tables, or
+/// a name or table.
+fn describe(place: &mut Value, section: Value) {
+    let is_name_too = place["type"] == json!(["string", "object"]);
+    if place["type"] == "array" {
+        place["items"] = section;
+    } else if is_name_too {
+        place["anyOf"] = json!([{ "type": "string" }, section]);
+    } else if let (Some(place), Value::Object(section)) = (place.as_object_mut(), section) {
+        place.extend(section);
+    }
 }
 
 /// Returns the schema of a section.

@@ -258,7 +258,7 @@ fn stream(scheme: &'static str, attack: Attack) -> Run {
     let flow = s.open_stream(scheme, 0, "group", &["base".into()]).expect("a stream");
     let send = |s: &mut Simulation, i| {
         // The engine limits what enters; what it refuses is a lost packet.
-        let _ = s.send_stream_packet(scheme, 0, (flow, 0), &packet(i)).expect("a node that runs");
+        let _ = s.send_stream_packet(scheme, 0, flow, 0, &packet(i)).expect("a node that runs");
     };
     let take = |s: &mut Simulation| s.take_stream_packets().into_iter().map(|a| a.packet).collect();
     packets((s, adversary), send, take)

@@ -113,7 +113,7 @@ fn relays_differ_as_section_4_says() {
             assert_eq!((flow.disordered, flow.corrupt), (Some(0), Some(0)));
             assert!(flow.delivered > 500, "{flow:?}");
         }
-        assert!(coding(&outcome, "r").coded > 100);
+        assert!(coding(&outcome, "r").values.coded > 100);
         cost(&outcome)
     });
     assert!(costs[0] < costs[1] && costs[1] < costs[2], "{costs:?}");
@@ -123,14 +123,14 @@ fn relays_differ_as_section_4_says() {
 fn without_overhearing_nothing_is_combined_and_nothing_is_lost_by_it() {
     let deaf = simulated(&cross(SLOTTED, (0.1, 1.0), "", 8), "core_nc");
     let plain = simulated(&cross(SLOTTED, (0.1, 1.0), "core_nc.coding = false", 8), "core_nc");
-    assert_eq!((coding(&deaf, "r").coded, coding(&deaf, "r").stopped.len()), (0, 2));
+    assert_eq!((coding(&deaf, "r").values.coded, coding(&deaf, "r").stopped.len()), (0, 2));
     assert!(coding(&deaf, "r").stopped[0].contains("knows only 0 %"), "{:?}", coding(&deaf, "r"));
     assert!((cost(&deaf) / cost(&plain) - 1.0).abs() < 0.02);
     // COPE's rule forwards where a quarter of the combined packets could not be decoded.
     let rule = simulated(&cross(SLOTTED, (0.0, 0.15), "", 8), "cope");
-    assert_eq!(coding(&rule, "r").coded, 0);
+    assert_eq!(coding(&rule, "r").values.coded, 0);
     let all = simulated(&cross(SLOTTED, (0.0, 0.05), "", 8), "cope");
-    assert!(coding(&all, "r").coded > 500 && coding(&all, "d1").undecodable > 0);
+    assert!(coding(&all, "r").values.coded > 500 && coding(&all, "d1").values.undecodable > 0);
 }
 
 // ---- Flows whose packets the test offers itself.

@@ -1,7 +1,9 @@
 //! The files that are generated from the declarations of settings are up to date.
 
 use ncmesh_tests::frames::root;
-use ncmesh_tests::settings::{NODE_SCHEMA, PAGES, document, names, node};
+use ncmesh_tests::settings::{
+    NODE_SCHEMA, PAGES, SCENARIO_SCHEMA, document, names, node, scenario,
+};
 use std::fs;
 
 const REMEDY: &str = "run `cargo run -p ncmesh-tests --example settings`";
@@ -21,7 +23,9 @@ fn the_tables_of_the_reference_are_those_of_the_declarations() {
 }
 
 #[test]
-fn the_schema_is_that_of_the_declarations() {
-    let written = fs::read_to_string(root().join(NODE_SCHEMA)).unwrap();
-    assert!(node() == written, "{NODE_SCHEMA} is not up to date: {REMEDY}");
+fn the_schemas_are_those_of_the_declarations() {
+    for (file, schema) in [(NODE_SCHEMA, node()), (SCENARIO_SCHEMA, scenario())] {
+        let written = fs::read_to_string(root().join(file)).unwrap();
+        assert!(schema == written, "{file} is not up to date: {REMEDY}");
+    }
 }

@@ -1,5 +1,6 @@
 /** Transfers of files, as tables. */
-import type { ReceiverNow, Stage } from "../../schema/messages";
+import { TRANSFER_FIELDS, type ReceiverNow, type Stage } from "../../schema/messages";
+import { quantities } from "../format";
 import type { Run } from "../run";
 import { trackKey } from "../track";
 
@@ -38,7 +39,8 @@ export interface TransferRow {
   size: number;
   /** Stage at the source; null, as the rest of what it does, if it is not known. */
   stage: Stage | null;
-  packets: number | null;
+  /** Quantities that are known of it, with their names. */
+  known: string[];
   forwarders: string[];
   receivers: ReceiverRow[];
 }
@@ -63,7 +65,7 @@ export function transferRows(run: Run): TransferRow[] {
       isSource: about.from === meta.observer,
       size,
       stage: transfer.stage,
-      packets: transfer.packets,
+      known: quantities(TRANSFER_FIELDS, transfer),
       forwarders: (transfer.forwarders ?? []).map((id) => run.nodeName(id)),
       receivers: transfer.receivers.map((receiver) =>
         receiverRow(run, place, size, about.generations ?? 0, receiver),

@@ -20,7 +20,7 @@ const SERVICE: &str = "ncmesh";
 /// Number of lines of the log that are shown.
 const LOG_LINES: &str = "50";
 
-/// What stands in place of a secret.
+/// Text in place of a secret.
 const REMOVED: &str = "<removed>";
 
 /// Hexadecimal digits in a row from which on they could be a key, or a good part of one.
@@ -86,7 +86,8 @@ fn system_state() -> Value {
     let release = line("/etc/os-release");
     let named = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
     let name = named.unwrap_or("unknown").trim_matches('"');
-    let (kind, kernel) = (line("/proc/sys/kernel/ostype"), line("/proc/sys/kernel/osrelease"));
+    let kind = line("/proc/sys/kernel/ostype");
+    let kernel = line("/proc/sys/kernel/osrelease");
     format!("{name}, {kind} {kernel}, {}", std::env::consts::ARCH).into()
 }
 
@@ -101,8 +102,8 @@ fn interfaces() -> Value {
                 text.trim().to_owned()
             };
             let wireless = if path.join("phy80211").exists() { ", Wi-Fi" } else { "" };
-            let (name, state) =
-                (entry.file_name().to_string_lossy().into_owned(), line("operstate"));
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let state = line("operstate");
             format!("{name}: {state}, mtu {}{wireless}", line("mtu"))
         })
         .collect();

@@ -51,10 +51,11 @@ pub(crate) fn show(flows: &FlowsOutcome, planned: &[Flow]) -> Result<(), Failure
     }
 
     // Coding has a line of its own: it belongs to nodes, not to flows.
-    let coding = flows.coding.iter().filter(|(_, coding)| coding.coded > 0);
-    let ratios = coding.filter_map(|(node, coding)| Some((node.clone(), coding.ratio?)));
+    let coding = flows.coding.iter().filter(|(_, coding)| coding.values.coded > 0);
+    let ratios = coding.filter_map(|(node, coding)| Some((node.clone(), coding.values.ratio?)));
     show_ratios(&ratios.collect())?;
-    let little = |coding: &CodingOutcome| coding.ratio.is_none_or(|ratio| ratio < MOSTLY_CODED);
+    let little =
+        |coding: &CodingOutcome| coding.values.ratio.is_none_or(|ratio| ratio < MOSTLY_CODED);
     for (node, coding) in flows.coding.iter().filter(|(_, coding)| little(coding)) {
         for why in &coding.stopped {
             show::line(&format!("{node} codes less than it could: {why}"))?;
@@ -81,7 +82,9 @@ fn offered_bps(flow: &FlowOutcome) -> Option<f64> {
 pub(crate) fn show_comparison(c: &Comparison, planned: &[Flow]) -> Result<(), Failure> {
     // Changes are relative, except that of the idle round-trip time, which is so small that only
     // the difference says something.
-    let mut table = Table::new(["", &c.against.to_uppercase(), &c.scheme.to_uppercase(), "CHANGE"]);
+    let against = c.against.to_uppercase();
+    let scheme = c.scheme.to_uppercase();
+    let mut table = Table::new(["", &against, &scheme, "CHANGE"]);
     let signed = |share: Option<f64>| show::or_dash(share.map(|s| format!("{:+.1} %", 100.0 * s)));
     let kbit_s = c.throughput_bps.map(|bps| format!("{:.0}", bps / 1e3));
     row(&mut table, "throughput, kbit/s", kbit_s, signed(c.throughput_gain));
@@ -97,7 +100,7 @@ pub(crate) fn show_comparison(c: &Comparison, planned: &[Flow]) -> Result<(), Fa
 }
 
 /// Adds a row for one measure.
-fn row(table: &mut Table<4>, what: &str, [theirs, ours]: [String; 2], change: String) {
+fn row(table: &mut Table, what: &str, [theirs, ours]: [String; 2], change: String) {
     table.row([what.into(), theirs, ours, change]);
 }
 

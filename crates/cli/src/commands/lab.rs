@@ -162,7 +162,8 @@ async fn experiment(
 ) -> Result<Run, Failure> {
     // Flows need a tunnel device at each of their ends, and with it root.
     let tunnel = schemes.of(ServiceKind::Tunnel).map(|scheme| scheme.name.to_owned());
-    let (program, max_lag) = (std::env::current_exe()?, args.max_lag);
+    let program = std::env::current_exe()?;
+    let max_lag = args.max_lag;
     // The daemons would name the file as their configurations do, which the user did not write.
     if let Some(file) = &args.token_file {
         read_token(file).map_err(|e| Failure::new(Kind::File, format!("--token-file {e}")))?;
@@ -185,7 +186,7 @@ async fn experiment(
 
     let (outcome, packets) = carry(&mut lab, scenario, schemes, args, &mut progress).await?;
 
-    // What the user does with the mesh afterwards is no part of the result.
+    // The result ends here: the user may do anything with the mesh afterwards.
     if args.holds() {
         if form == Form::Text {
             show_outcome(&outcome, scenario)?;
@@ -274,13 +275,14 @@ async fn transfer(
     let file = file_to_send(lab, scenario, traffic)?;
 
     // At a timeout the result is that of the transfer so far.
-    let (from, to) = (traffic.from, traffic.to.as_slice());
+    let from = traffic.from;
+    let to = traffic.to.as_slice();
     let id = lab.send(from, to, &file, scheme.name).await?;
     progress.note(&format!("sending {} as {id}", file.display()));
     follow(lab, from, &id, args.run.timeout, progress).await?;
     progress.clear();
     let sent = lab.transfer(from, &id).await?;
-    let packets = comparison::packets(sent.source_packets, sent.source_redundancy);
+    let packets = comparison::packets(&sent.sent);
     let outcome = lab.outcome(from, to, &id, scheme.name, &file).await?;
     Ok(Run { outcome, packets })
 }

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::remote_args::{Remote, WatchArgs};
 use crate::show::{self, Table};
 use crate::watch::watch;
+use ncmesh_console::schema::{PeerValues, Values};
 use ncmesh_node::api::types::Peer;
 
 /// Resource of the daemon that the command shows.
@@ -25,19 +26,13 @@ fn text(peers: &[Peer]) -> String {
     if peers.is_empty() {
         return "no other node is known; `ncmesh status` shows what may be wrong".into();
     }
-    let mut table = Table::new(["NAME", "ID", "OUT", "IN", "ETX", "HOPS", "VIA", "HEARD"]);
+    let mut table = Table::new(["NAME", "ID", "VIA"]);
+    table.columns(PeerValues::FIELDS);
     for peer in peers {
-        let share = |d: Option<f64>| show::or_dash(d.map(|d| format!("{:.0} %", d * 100.0)));
-        table.row([
-            peer.name.clone().unwrap_or_else(|| "?".into()),
-            peer.id.to_string(),
-            share(peer.delivery_to),
-            share(peer.delivery_from),
-            show::or_dash(peer.etx.map(|etx| format!("{etx:.2}"))),
-            show::or_dash(peer.hops.map(|hops| hops.to_string())),
-            show::or_dash(peer.next_hop.clone()),
-            show::or_dash(peer.last_heard_s.map(|s| format!("{s:.0} s ago"))),
-        ]);
+        let name = peer.name.clone().unwrap_or_else(|| "?".into());
+        let via = show::or_dash(peer.next_hop.clone());
+        let who = [name, peer.id.to_string(), via];
+        table.row(who.into_iter().chain(show::cells(&peer.values)));
     }
     table.to_string()
 }

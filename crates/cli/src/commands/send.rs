@@ -6,6 +6,7 @@ use crate::failure::{Failure, Kind};
 use crate::progress::{Progress, state_name};
 use crate::remote_args::Remote;
 use crate::show::{self, Form, Table};
+use ncmesh_console::schema::{ReceivedValues, Values};
 use ncmesh_node::api::types::{All, Recipients, SendRequest, Started, State, Transfer};
 use std::time::{Duration, Instant};
 
@@ -70,16 +71,12 @@ fn follow(
 
 /// Returns a table of the receivers, and a line about the transfer.
 fn summary(transfer: &Transfer) -> String {
-    let mut table = Table::new(["RECEIVER", "BYTES", "SECONDS", "KBIT/S", "STATE"]);
+    let mut table = Table::new(["RECEIVER", "STATE"]);
+    table.columns(ReceivedValues::FIELDS);
     for r in &transfer.receivers {
         let reason = r.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        table.row([
-            r.name.clone(),
-            r.bytes.to_string(),
-            format!("{:.1}", r.seconds),
-            format!("{:.0}", r.kbit_s),
-            format!("{}{reason}", state_name(r.state)),
-        ]);
+        let which = [r.name.clone(), format!("{}{reason}", state_name(r.state))];
+        table.row(which.into_iter().chain(show::cells(&r.values)));
     }
     let scheme = transfer.scheme.as_ref().map(|scheme| {
         let reason = transfer.scheme_reason.as_ref().map(|reason| format!(" ({reason})"));
@@ -89,7 +86,7 @@ fn summary(transfer: &Transfer) -> String {
         "{table}\n{}: {} sent {:.2} times over by the source{}",
         transfer.id,
         show::bytes(transfer.size),
-        transfer.source_redundancy,
+        transfer.sent.source_redundancy.unwrap_or(0.0),
         scheme.unwrap_or_default()
     )
 }
@@ -121,6 +118,7 @@ fn verdict(transfer: &Transfer, for_all: bool) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ncmesh_console::schema::SourceValues;
     use ncmesh_node::api::types::{Direction, Receiver};
 
     fn transfer(state: State, ended: bool, receivers: &[State]) -> Transfer {
@@ -129,9 +127,7 @@ mod tests {
             name: format!("n{}", at + 2),
             state: *state,
             reason: None,
-            bytes: 0,
-            seconds: 1.0,
-            kbit_s: 0.0,
+            values: ReceivedValues { seconds: 1.0, ..ReceivedValues::default() },
         };
         Transfer {
             id: "1-00000001".into(),
@@ -146,16 +142,10 @@ mod tests {
             state,
             reason: None,
             ended,
-            bytes: 0,
-            seconds: 1.0,
-            kbit_s: 0.0,
+            values: ReceivedValues { seconds: 1.0, ..ReceivedValues::default() },
             receivers: receivers.iter().enumerate().map(receiver).collect(),
-            source_packets: 0,
-            source_redundancy: 0.0,
+            sent: SourceValues::default(),
             forwarders: Vec::new(),
-            innovative: 0,
-            redundant: 0,
-            bad_batches: 0,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::show::{self, Form};
 use crate::traces;
 use crate::web;
+use ncmesh_console::schema::{ReceivedValues, SourceValues};
 use ncmesh_engine::time::Duration;
 use ncmesh_node::api::types::Receiver;
 use ncmesh_sim::outcome::TraceOutcome;
@@ -91,7 +92,8 @@ fn simulate(
 ) -> Result<(Run, Option<Spent>), Failure> {
     // The simulation belongs to the run, so what is needed of it is copied while it is there.
     let mut progress = Progress::new(form);
-    let (mut spent, mut packets) = (None, None);
+    let mut spent = None;
+    let mut packets = None;
     let show = |step: &Step<'_>| {
         show_progress(&mut progress, scenario, step);
         spent = step.sim.time_spent().cloned();
@@ -108,7 +110,10 @@ fn packets_of(step: &Step<'_>) -> Option<f64> {
     let Stage::Transfer { from } = step.stage else { return None };
     let transfers = step.sim.host(from).stack()?.transfers();
     let sent = transfers.first()?;
-    comparison::packets(sent.source_packets, sent.source_redundancy)
+    comparison::packets(&SourceValues {
+        packets: Some(sent.source_packets),
+        source_redundancy: Some(sent.source_redundancy),
+    })
 }
 
 /// Returns a table of the time that each part took.
@@ -148,9 +153,12 @@ fn show_progress(progress: &mut Progress, scenario: &Scenario, step: &Step<'_>) 
                 name: scenario.nodes[usize::from(r.node.0) - 1].name.clone(),
                 state: r.state.into(),
                 reason: None,
-                bytes: r.bytes,
-                seconds,
-                kbit_s: r.bytes as f64 * 8.0 / 1e3 / seconds.max(1e-3),
+                values: ReceivedValues {
+                    bytes: r.bytes,
+                    seconds,
+                    kbit_s: r.bytes as f64 * 8.0 / 1e3 / seconds.max(1e-3),
+                    ..ReceivedValues::default()
+                },
             };
             progress.show_receiver(&receiver, transfer.size);
         }

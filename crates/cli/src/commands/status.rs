@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::remote_args::{Remote, WatchArgs};
 use crate::show;
 use crate::watch::watch;
+use ncmesh_console::schema::Values;
 use ncmesh_node::api::types::{
     Coding, Flow, KeptParts, Status, Stream, Traffic, Tunnel, TunnelRoute,
 };
@@ -37,11 +38,11 @@ fn text(s: &Status) -> String {
     let inbox = inbox.unwrap_or_else(|| "none; files sent to this node are refused".into());
     let mut lines = vec![
         format!("node       {} (id {}), ncmesh {}", s.name, s.id, s.version),
-        format!("up         {}", show::duration(s.uptime_s)),
+        format!("up         {}", show::duration(s.values.uptime_s)),
         format!("radio      {}, frames up to {} bytes", s.radio, s.mtu),
-        format!("mesh       {} neighbours, {} other nodes", s.neighbors, s.nodes),
+        format!("mesh       {} neighbours, {} other nodes", s.values.neighbors, s.values.nodes),
         format!("inbox      {inbox}"),
-        format!("transfers  {} under way{kept}", s.transfers_open),
+        format!("transfers  {} under way{kept}", s.values.transfers_open),
         format!("sent       {}", traffic(&s.sent)),
         format!(
             "airtime    {:.1} s; {} data packets sent",
@@ -58,9 +59,7 @@ fn text(s: &Status) -> String {
     lines.extend(s.tunnel.iter().flat_map(tunnel));
     lines.extend(s.flows.iter().map(flow));
     lines.extend(s.streams.iter().map(stream));
-    lines.extend(
-        s.coding.iter().filter(|c| c.sent + c.decoded + c.undecodable > 0).flat_map(coding),
-    );
+    lines.extend(s.coding.iter().filter(|c| c.values.sent + c.values.decoded > 0).flat_map(coding));
     lines.extend(s.hints.iter().map(|hint| format!("hint       {hint}")));
     lines.join("\n")
 }
@@ -79,7 +78,8 @@ fn control(s: &Status) -> String {
 /// Returns lines about the tunnel.
 fn tunnel(t: &Tunnel) -> Vec<String> {
     let namespace = t.namespace.as_ref().map(|name| format!(" in namespace {name}"));
-    let (out, into) = (show::bytes(t.bytes_out), show::bytes(t.bytes_in));
+    let out = show::bytes(t.bytes_out);
+    let into = show::bytes(t.bytes_in);
     let mut lines = vec![
         format!(
             "tunnel     {} by {} ({}){}: {}, packets up to {} bytes",
@@ -119,15 +119,20 @@ fn routes(routes: &[TunnelRoute]) -> impl Iterator<Item = String> + '_ {
 
 /// Returns a line about a flow: all that is known of it.
 fn flow(f: &Flow) -> String {
-    let known: Vec<String> = f.values.numbers().map(|(field, value)| field.show(value)).collect();
     let Flow { scheme, source, destination, .. } = f;
-    format!("flow       {source} to {destination} by {scheme}: {}", known.join(", "))
+    format!("flow       {source} to {destination} by {scheme}: {}", known(&f.values))
+}
+
+/// Returns the values of a state that are known, each with its name.
+fn known(values: &impl Values) -> String {
+    let known: Vec<String> = values.numbers().map(|(field, value)| field.show(value)).collect();
+    known.join(", ")
 }
 
 /// Returns a line about a stream.
 fn stream(s: &Stream) -> String {
-    let held: u32 = s.queues.iter().flat_map(|queue| &queue.held).sum();
-    let dropped: u64 = s.queues.iter().flat_map(|queue| &queue.dropped).sum();
+    let held: u64 = s.queues.iter().flat_map(|queue| &queue.values.held).sum();
+    let dropped: u64 = s.queues.iter().flat_map(|queue| &queue.values.dropped).sum();
     format!(
         "stream     {} to group {} from {}: {} receivers through here, \
          {held} packets held, {dropped} dropped",
@@ -137,13 +142,7 @@ fn stream(s: &Stream) -> String {
 
 /// Returns lines about a scheme that combines packets.
 fn coding(c: &Coding) -> Vec<String> {
-    let percent = 100.0 * c.ratio.unwrap_or(0.0);
-    let (sent, coded) = (c.sent, c.coded);
-    let mut lines = vec![format!(
-        "coding     by {}: {coded} of {sent} data frames sent ({percent:.1} %), \
-         {} decoded, {} could not be, {} sent again",
-        c.scheme, c.decoded, c.undecodable, c.repeated
-    )];
+    let mut lines = vec![format!("coding     by {}: {}", c.scheme, known(&c.values))];
 
     // Only core_nc has relay modes, and only cope and core_nc can be told to combine nothing.
     let relay = c.relay.map(|relay| format!("a {} relay", relay.name()));

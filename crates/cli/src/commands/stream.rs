@@ -6,7 +6,8 @@ use crate::remote_args::Remote;
 use crate::show::{self, Table};
 use crate::stream_args::{StreamCommand, StreamReceiveArgs, StreamSendArgs};
 use crate::watch::Interrupts;
-use ncmesh_node::api::types::{JoinedGroup, Stream, StreamQueue};
+use ncmesh_console::schema::{QueueValues, Values};
+use ncmesh_node::api::types::{JoinedGroup, Stream};
 use ncmesh_node::stream::{ReceiveStream, SendStream};
 use std::time::Duration;
 
@@ -110,8 +111,7 @@ fn sending(stream: &Stream, last: Option<&Stream>) -> Option<String> {
     // A stream that was begun again counts from 0, which must not underflow.
     let now = stream.sending.as_ref()?;
     let before = last.and_then(|last| last.sending.as_ref());
-    let packets =
-        |i: usize| now.packets[i] - before.map_or(0, |b| b.packets[i].min(now.packets[i]));
+    let packets = |i: usize| now.taken[i] - before.map_or(0, |b| b.taken[i].min(now.taken[i]));
     let layers = stream.layers.iter().enumerate().map(|(i, name)| format!("{name} {}", packets(i)));
     let layers: Vec<String> = layers.collect();
     Some(format!(
@@ -127,7 +127,10 @@ fn sending(stream: &Stream, last: Option<&Stream>) -> Option<String> {
 fn receiving(stream: &Stream, last: Option<&Stream>) -> Option<String> {
     let now = stream.receiving.as_ref()?;
     let before = last.and_then(|last| last.receiving.as_ref());
-    let bytes = |i: usize| now.bytes[i] - before.map_or(0, |b| b.bytes[i].min(now.bytes[i]));
+    let bytes = |i: usize| {
+        let now = now.values.bytes[i];
+        now - before.map_or(0, |before| before.values.bytes[i].min(now))
+    };
     let rate = |i: usize| bytes(i) as f64 * 8.0 / POLL_INTERVAL.as_secs_f64() / 1e3;
     let layers = stream.layers.iter().enumerate();
     let layers: Vec<String> =
@@ -194,39 +197,14 @@ fn part(stream: &Stream) -> &'static str {
     }
 }
 
-/// Returns a table of the node's queues. M, Q, D, W and MU are the paper's symbols.
+/// Returns a table of the node's queues. M, D, W and MU are the paper's symbols; Q is what is held
+/// and the place-holders.
 fn queues(streams: &[Stream]) -> String {
-    let columns = ["QUEUE OF", "TO", "M", "HELD", "Q", "D", "W", "MU", "SENT", "DROPPED", "LOST"];
-    let mut table = Table::new(columns);
-    let sum = |all: &[u64]| all.iter().sum::<u64>().to_string();
+    let mut table = Table::new(["QUEUE OF", "TO"]);
+    table.columns(QueueValues::FIELDS);
     for (stream, queue) in streams.iter().flat_map(|s| s.queues.iter().map(move |q| (s, q))) {
-        let StreamQueue {
-            to,
-            receivers,
-            held,
-            place_holders,
-            drop_queue,
-            weight,
-            rate,
-            sent,
-            dropped,
-            lost,
-            ..
-        } = queue;
-        let held: u32 = held.iter().sum();
-        table.row([
-            stream.group.clone(),
-            to.clone(),
-            receivers.to_string(),
-            held.to_string(),
-            format!("{:.0}", f64::from(held) + place_holders),
-            format!("{drop_queue:.0}"),
-            format!("{weight:.0}"),
-            format!("{rate:.0}"),
-            sum(sent),
-            sum(dropped),
-            lost.to_string(),
-        ]);
+        let which = [stream.group.clone(), queue.to.clone()];
+        table.row(which.into_iter().chain(show::cells(&queue.values)));
     }
     table.to_string()
 }

@@ -7,6 +7,7 @@ use crate::progress::{Progress, state_name};
 use crate::remote_args::Remote;
 use crate::show::{self, Form, Table};
 use crate::watch::Interrupts;
+use ncmesh_console::schema::Unit;
 use ncmesh_node::api::types::{Direction, State, Transfer};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -75,16 +76,18 @@ fn watch_json(client: &Client) -> Result<(), Failure> {
 
 /// Returns the transfer without the fields that change with the clock alone.
 fn timeless(transfer: &Transfer) -> Transfer {
-    let mut transfer = Transfer { seconds: 0.0, kbit_s: 0.0, ..transfer.clone() };
-    for receiver in &mut transfer.receivers {
-        (receiver.seconds, receiver.kbit_s) = (0.0, 0.0);
+    let mut transfer = transfer.clone();
+    let receivers = transfer.receivers.iter_mut().map(|receiver| &mut receiver.values);
+    for values in receivers.chain([&mut transfer.values]) {
+        values.seconds = 0.0;
+        values.kbit_s = 0.0;
     }
     transfer
 }
 
 /// Returns a table of the transfers.
 fn table(transfers: &[Transfer]) -> String {
-    let mut table = Table::new(["ID", "FILE", "SIZE", "WAY", "WITH", "DONE", "KBIT/S", "STATE"]);
+    let mut table = Table::new(["ID", "FILE", "SIZE", "WAY", "WITH", "DONE", "RATE", "STATE"]);
     for t in transfers {
         let (way, with) = match t.direction {
             Direction::Sending => ("to", receivers(t)),
@@ -92,7 +95,7 @@ fn table(transfers: &[Transfer]) -> String {
         };
 
         // An empty file is done from the start.
-        let done = if t.size == 0 { 100.0 } else { t.bytes as f64 * 100.0 / t.size as f64 };
+        let done = if t.size == 0 { 100.0 } else { t.values.bytes as f64 * 100.0 / t.size as f64 };
         let reason = t.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         table.row([
             t.id.clone(),
@@ -101,7 +104,7 @@ fn table(transfers: &[Transfer]) -> String {
             way.into(),
             with,
             format!("{done:.0} %"),
-            format!("{:.0}", t.kbit_s),
+            Unit::KilobitRate.show(t.values.kbit_s),
             format!("{}{reason}", state_name(t.state)),
         ]);
     }

@@ -68,7 +68,7 @@ pub(crate) struct Top {
     meta: Option<Meta>,
     /// The latest states, oldest first, of one start of the source.
     states: VecDeque<Key>,
-    /// What happened, the latest last.
+    /// Latest events as lines of text, the newest last.
     events: VecDeque<String>,
     tab: Tab,
     /// Number of rows above those that are shown.

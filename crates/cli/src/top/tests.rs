@@ -65,13 +65,15 @@ fn key(s: u64) -> Key {
         rtt_s: Some(0.0213),
         ..Default::default()
     };
-    let (transfers, flows) = (vec![transfer], vec![flow]);
+    let transfers = vec![transfer];
+    let flows = vec![flow];
     Key { time_s: s as f64, nodes, links, transfers, flows, ..Key::default() }
 }
 
 /// Returns a daemon's messages, as they are read from a recording.
 fn recorded() -> Vec<Message> {
-    let (mut sampler, mut writer) = (Sampler::new(), Writer::new(Vec::new()));
+    let mut sampler = Sampler::new();
+    let mut writer = Writer::new(Vec::new());
     let event = |s: u64, what| Event { time_s: s as f64, node: Some(3), what };
     for s in 0..5 {
         let up = EventKind::NeighborUp { neighbor: 5 };

@@ -123,7 +123,8 @@ impl Top {
         };
         let others = meta.nodes.iter().enumerate().filter(|(_, node)| Some(node.id) != me);
         let rows = others.map(|(place, node)| {
-            let (into, out) = (link(Some(node.id), me), link(me, Some(node.id)));
+            let into = link(Some(node.id), me);
+            let out = link(me, Some(node.id));
             let heard = into.and_then(|place| self.rate(|key| *key.links.heard.get(place)?));
             let useful = into.and_then(|place| {
                 let new = key.links.innovative.get(place)?.as_ref()?.0 as f64;

@@ -149,7 +149,8 @@ fn a_daemon_outlives_its_log() {
 #[test]
 fn without_a_journal_the_log_stays_on_standard_error() {
     let dir = tempfile::tempdir().unwrap();
-    let (log, file) = (dir.path().join("log"), dir.path().join("node.toml"));
+    let log = dir.path().join("log");
+    let file = dir.path().join("node.toml");
     let config = format!(
         "[node]\nid = 6\nkey = \"{KEY}\"\n[radio]\nkind = \"udp\"\ninterface = \"nope9\"\n"
     );
@@ -169,7 +170,8 @@ fn without_a_journal_the_log_stays_on_standard_error() {
 #[test]
 fn what_is_logged_changes_without_a_restart() {
     let dir = tempfile::tempdir().unwrap();
-    let (log, file) = (dir.path().join("log"), dir.path().join("node.toml"));
+    let log = dir.path().join("log");
+    let file = dir.path().join("node.toml");
     let write = |level: &str| {
         let config = format!(
             "[node]\nid = 7\nkey = \"{KEY}\"\nstate_dir = \"state\"\nlog = \"{level}\"\n\
@@ -306,7 +308,7 @@ fn a_state_is_shown_again_until_interrupted() {
     let socket = dir.path().join("state/api.sock");
     wait_until("the daemon is up", || UnixStream::connect(&socket).is_ok());
 
-    // What `ncmesh top` reads; it draws on a terminal only.
+    // `ncmesh top` reads these messages; it draws on a terminal only.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut messages = ApiClient::new(socket).follow("/v1/messages").await.unwrap();

@@ -155,7 +155,7 @@ fn a_frame_with_a_counter_from_far_ahead_shuts_no_daemon_out() {
         wait_until("n2 says so", || mesh[1].status().somebody_sends_as_this_node);
     }
     std::thread::sleep(Duration::from_secs(12));
-    let heard = |peer: &Peer| peer.name.as_deref() == Some("n2") && peer.etx.is_some();
+    let heard = |peer: &Peer| peer.name.as_deref() == Some("n2") && peer.values.etx.is_some();
     let reached = || mesh[0].ask::<Vec<Peer>>(&["peers"]).iter().any(heard);
     for _ in 0..10 {
         assert!(reached(), "n1 has lost n2");

@@ -13,7 +13,7 @@ fn wait_until_heard(mesh: &[Node]) {
     wait_until("both are heard", || {
         mesh.iter().all(|node| {
             let peers: Vec<Peer> = node.ask(&["peers"]);
-            peers.iter().any(|peer| peer.last_heard_s.is_some_and(|ago| ago < 0.5))
+            peers.iter().any(|peer| peer.values.last_heard_s.is_some_and(|ago| ago < 0.5))
         })
     });
 }
@@ -39,7 +39,8 @@ fn every_trouble_of_an_interface_is_told_and_passes() {
     let dir = tempfile::tempdir().unwrap();
     let mesh = mesh(&segment, dir.path(), &["", ""]);
     // In host 0, the bridge, `port1` is the other end of the cable.
-    let (own, bridge) = (1, 0);
+    let own = 1;
+    let bridge = 0;
     let address = "address add 10.77.0.1/24 broadcast + dev mesh0";
     for (told, breaks, mends) in [
         ("no IPv4 address", vec![(own, "address flush dev mesh0")], vec![(own, address)]),
@@ -114,6 +115,6 @@ fn where_frames_are_held_back_no_rate_need_be_set() {
     send(&mesh[0], "file", &contents(1_000_000, 1), "n2");
     // Without a rate and without back-pressure no more than 1 Mbit/s would be sent.
     let received = mesh[1].wait_for_completion();
-    assert!(received.kbit_s > 1000.0, "{} kbit/s", received.kbit_s);
+    assert!(received.values.kbit_s > 1000.0, "{} kbit/s", received.values.kbit_s);
     assert!(!has_hint(&mesh[0], "takes every frame at once"));
 }

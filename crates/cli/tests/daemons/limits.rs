@@ -52,7 +52,7 @@ fn idle_clients_of_the_api_cost_no_transfer() {
     let id = send(&mesh[0], "file", &contents(300_000, 1), "n2");
     wait_until("the transfer ends", || mesh[0].transfers()[0].ended);
     let sent = mesh[0].transfers().remove(0);
-    assert_eq!((sent.id, sent.receivers[0].bytes), (id, 300_000), "{}", mesh[1].log());
+    assert_eq!((sent.id, sent.receivers[0].values.bytes), (id, 300_000), "{}", mesh[1].log());
     // The daemon answers others, though none of the idle clients has gone.
     mesh[1].wait_for_completion();
     drop(idle);

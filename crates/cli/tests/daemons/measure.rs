@@ -70,7 +70,8 @@ fn every_scheme_carries_packets_in_full() {
         let before = sent(entry.name);
         let measured: Measured = nodes[0].ask(&["bandwidth", "n2", "--seconds", "0.5"]);
         assert_eq!(measured.scheme, entry.name);
-        let (frames, packets) = (sent(entry.name) - before, u64::from(measured.received) * 1200);
+        let frames = sent(entry.name) - before;
+        let packets = u64::from(measured.received) * 1200;
         assert!(packets > 0 && frames > packets, "{frames} bytes of frames: {measured:?}");
     }
 }

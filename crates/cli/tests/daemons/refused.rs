@@ -156,7 +156,7 @@ fn a_name_that_two_nodes_have_is_not_guessed() {
     let send = |to: &str| mesh[0].call(&["send", path.to_str().unwrap(), "--to", to]);
     wait_until("the new name is known", || {
         let peers: Vec<Peer> = mesh[0].ask(&["peers"]);
-        let in_reach = |p: &&Peer| p.name.as_deref() == Some("n2") && p.etx.is_some();
+        let in_reach = |p: &&Peer| p.name.as_deref() == Some("n2") && p.values.etx.is_some();
         peers.iter().filter(in_reach).count() == 2
     });
     assert_fails(&send("n2"), 6, &["2 nodes are named", "2, 3"]);
@@ -241,7 +241,7 @@ fn a_receiver_that_is_gone_can_be_waited_for_or_not() {
     let waited = mesh[0].call(&[&args[..], &["--timeout", "0.5"]].concat());
     assert_fails(&waited, 7, &["0 of 1 receivers", "the transfer goes on"]);
     wait_until("n2 is out of reach", || {
-        mesh[0].ask::<Vec<Peer>>(&["peers"]).iter().all(|peer| peer.etx.is_none())
+        mesh[0].ask::<Vec<Peer>>(&["peers"]).iter().all(|peer| peer.values.etx.is_none())
     });
     assert_fails(&mesh[0].call(&args), 6, &["cannot be reached"]);
     // The first transfer continues when its receiver returns.

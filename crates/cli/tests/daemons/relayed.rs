@@ -1,4 +1,4 @@
-//! Somebody without the key who sends on what he hears, from his own address.
+//! A relay without the key: it sends on every frame that it hears, from its own address.
 
 use crate::support::Node;
 use crate::support::net::Segment;
@@ -17,7 +17,7 @@ const RELAYER: usize = 3;
 /// Somebody who sends on each broadcast frame of host 1.
 struct Relayer {
     stopped: Arc<AtomicBool>,
-    /// Returns how many frames he was sent alone.
+    /// Returns the number of unicast frames to the relay.
     thread: JoinHandle<usize>,
 }
 
@@ -36,7 +36,8 @@ impl Relayer {
             let own = UdpSocket::bind("10.77.0.3:7117").unwrap();
             own.set_broadcast(true).unwrap();
             own.set_nonblocking(true).unwrap();
-            let (mut frame, mut unicasts) = ([0; 2000], 0);
+            let mut frame = [0; 2000];
+            let mut unicasts = 0;
             while !is_stopped.load(Ordering::Relaxed) {
                 if let Ok((length, from)) = everyone.recv_from(&mut frame)
                     && from.ip() == Ipv4Addr::new(10, 77, 0, 1)
@@ -52,7 +53,7 @@ impl Relayer {
         Self { stopped, thread }
     }
 
-    /// Returns how many frames he was sent alone.
+    /// Returns the number of unicast frames to the relay.
     fn stop(self) -> usize {
         self.stopped.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()

@@ -114,7 +114,7 @@ fn no_file_is_lost_by_kills_at_any_moment() {
     }
 }
 
-/// What a process holds.
+/// Resources that a process holds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     resident_kib: u64,

@@ -177,7 +177,8 @@ fn the_source_knows_the_round_trip_from_its_pings() {
         let [flow] = &known[..] else { panic!("{flows:?}") };
         assert_eq!((flow.source.as_str(), flow.destination.as_str()), ("n1", "n2"));
         // The gateway sees a request later than the program that sends it, and the reply earlier.
-        let (rtt, least) = (flow.values.rtt_s.unwrap(), flow.values.min_rtt_s.unwrap());
+        let rtt = flow.values.rtt_s.unwrap();
+        let least = flow.values.min_rtt_s.unwrap();
         assert!(0.0 < least && least.max(rtt) < longest + 1e-5, "{flow:?} {longest}");
         // The other node only answered.
         assert!(pair[1].status().flows.iter().all(|flow| flow.values.rtt_s.is_none()));

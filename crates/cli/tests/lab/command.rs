@@ -50,7 +50,8 @@ fn a_file_without_a_token_is_named_as_the_user_named_it() {
 fn a_users_file_arrives_and_the_run_is_told() {
     let _room = wait(room());
     let dir = tempfile::tempdir().unwrap();
-    let (file, kept) = (dir.path().join("photo.jpg"), dir.path().join("lab"));
+    let file = dir.path().join("photo.jpg");
+    let kept = dir.path().join("lab");
     std::fs::write(&file, contents(100_000)).unwrap();
     let more = [
         "--from",
@@ -170,7 +171,8 @@ fn settings_of_protocols_are_blamed_on_their_line() {
     ] {
         let text = format!("{pair}\n[protocol.{section}]\n{setting}\n");
         std::fs::write(&file, text).unwrap();
-        let (place, line) = (file.to_str().unwrap(), lines + 3);
+        let place = file.to_str().unwrap();
+        let line = lines + 3;
         let expected = format!("{place}:{line}: [protocol.{section}] {problem}");
         for command in ["lab", "simulate"] {
             let output = ncmesh(command, place, &["--set", "seed=2"]).output().unwrap();
@@ -208,7 +210,9 @@ fn a_simulation_is_repeated_frame_for_frame() {
         let more = ["--set", "traffic.size=50kB", "--seed", seed, "--json"];
         json(&ncmesh("simulate", "diamond.toml", &more).output().unwrap())
     };
-    let (first, again, other) = (simulate("3"), simulate("3"), simulate("4"));
+    let first = simulate("3");
+    let again = simulate("3");
+    let other = simulate("4");
     assert_eq!(first, again);
     assert_ne!(first["trace_hash"], other["trace_hash"]);
     assert_eq!(first["receivers"][0]["verified"], true);
@@ -223,7 +227,8 @@ fn schemes_are_compared_by_what_a_file_took() {
     let result = json(&compare(&["--compare", "pacifier,more", "--json"]));
     let schemes = ["pacifier", "more", "cascade"];
     for (i, scheme) in schemes.into_iter().enumerate() {
-        let (measures, run) = (&result["comparison"][i], &result["runs"][i]);
+        let measures = &result["comparison"][i];
+        let run = &result["runs"][i];
         assert_eq!((&measures["scheme"], &run["scheme"]), (&scheme.into(), &scheme.into()));
         assert_eq!(measures["last_s"], run["receivers"][0]["seconds"]);
         assert_eq!(measures["mean_s"], measures["last_s"], "there is one receiver");

@@ -62,8 +62,9 @@ async fn flows_that_cross_at_a_relay_arrive_by_every_scheme_of_core() {
         }
         match outcome.coding.get("r") {
             Some(relay) => {
-                assert!(relay.coded > 10, "{scheme}: {relay:?}");
-                let decoded = outcome.coding["d1"].decoded.min(outcome.coding["d2"].decoded);
+                assert!(relay.values.coded > 10, "{scheme}: {relay:?}");
+                let decoded =
+                    outcome.coding["d1"].values.decoded.min(outcome.coding["d2"].values.decoded);
                 assert!(decoded > 10, "{scheme}: {:?}", outcome.coding);
                 let now = coding_of(&lab, 2, scheme).await;
                 let expected = (scheme == "core_nc").then_some(RelayMode::Recoding);
@@ -92,6 +93,6 @@ async fn connections_that_cross_at_a_relay_get_through() {
     let outcome = lab.finish_flows(running).await.unwrap();
     let outcome = outcome.flows().unwrap();
     assert!(outcome.flows.iter().all(|flow| flow.throughput_bps > 1e4), "{:?}", outcome.flows);
-    assert!(outcome.coding["r"].coded > 0, "{:?}", outcome.coding);
+    assert!(outcome.coding["r"].values.coded > 0, "{:?}", outcome.coding);
     lab.stop().await.unwrap();
 }

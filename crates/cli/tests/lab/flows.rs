@@ -151,7 +151,8 @@ async fn schemes_that_code_within_flows_carry_them_too() {
         let running = lab.begin_flows().await.unwrap();
         let outcome = lab.finish_flows(running).await.unwrap();
         assert_eq!(outcome.scheme, scheme);
-        let (udp, tcp) = (flow(&outcome, "udp"), flow(&outcome, "tcp"));
+        let udp = flow(&outcome, "udp");
+        let tcp = flow(&outcome, "tcp");
         assert!(udp.delivered > 20 && udp.innovative > 20, "{scheme}: {udp:?}");
         let rtt_s = tcp.tcp.as_ref().and_then(|tcp| tcp.rtt_s);
         assert!(tcp.throughput_bps > 1e4 && rtt_s.unwrap() > 0.0, "{scheme}: {tcp:?}");
@@ -211,12 +212,19 @@ async fn tcp_that_crosses_is_coded_and_the_daemons_say_how_much() {
     let outcome = outcome.flows().unwrap();
     assert!(outcome.flows.iter().all(|flow| flow.throughput_bps > 1e4), "{:?}", outcome.flows);
     let [alice, relay, bob] = ["alice", "relay", "bob"].map(|node| &outcome.coding[node]);
-    assert!(relay.coded > 10 && relay.ratio.unwrap() > 0.05, "{relay:?}");
-    assert!(alice.decoded > 10 && bob.decoded > 10 && alice.coded + bob.coded == 0);
+    assert!(relay.values.coded > 10 && relay.values.ratio.unwrap() > 0.05, "{relay:?}");
+    assert!(
+        alice.values.decoded > 10
+            && bob.values.decoded > 10
+            && alice.values.coded + bob.values.coded == 0
+    );
     let status: Status = lab.client(1).read("/v1/status").await.unwrap();
     let coding = status.coding.iter().find(|coding| coding.scheme == "xor").unwrap();
     assert_eq!(coding.stopped.len(), 0);
-    assert!(coding.coded >= relay.coded && coding.ratio.unwrap() > 0.05, "{coding:?}");
+    assert!(
+        coding.values.coded >= relay.values.coded && coding.values.ratio.unwrap() > 0.05,
+        "{coding:?}"
+    );
     let ways: Vec<_> = coding.holds.iter().map(|h| (&h.previous[..], &h.next[..])).collect();
     assert_eq!(ways, [("alice", "bob"), ("bob", "alice")]);
     let socket = dir.path().join("lab/2-relay/state/api.sock");
@@ -251,10 +259,11 @@ async fn a_relay_stops_coding_for_who_decodes_too_little_and_says_why() {
     let outcome = lab.finish_flows(running).await.unwrap();
     let relay = &outcome.flows().unwrap().coding["relay"];
     assert!(relay.stopped.iter().all(|why| why.contains(" decoded only ")), "{relay:?}");
-    assert!(!relay.stopped.is_empty() && relay.coded < relay.sent, "{relay:?}");
+    assert!(!relay.stopped.is_empty() && relay.values.coded < relay.values.sent, "{relay:?}");
     let status: Status = lab.client(1).read("/v1/status").await.unwrap();
     assert!(status.hints.iter().any(|h| h.contains("xor codes nothing for")), "{:?}", status.hints);
-    let (log, deadline) = (dir.path().join("lab/2-relay/log"), Instant::now() + TIMEOUT);
+    let log = dir.path().join("lab/2-relay/log");
+    let deadline = Instant::now() + TIMEOUT;
     while !std::fs::read_to_string(&log).unwrap().contains("xor codes no more for") {
         assert!(Instant::now() < deadline, "the log does not say it");
         tokio::time::sleep(POLL_INTERVAL).await;

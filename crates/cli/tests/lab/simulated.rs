@@ -5,6 +5,7 @@
 
 use crate::flows::{is_possible, options};
 use crate::support::{room_alone, scenario_file};
+use ncmesh_console::schema::PeerValues;
 use ncmesh_engine::time::Duration;
 use ncmesh_lab::{Lab, LabOptions};
 use ncmesh_node::api::types::{Peer, Status, Traffic};
@@ -45,12 +46,15 @@ async fn what_is_known(lab: &Lab, nodes: usize) -> String {
         let frames = |all: &[Traffic]| -> String {
             all.iter().map(|f| format!(" {}/{}:{}", f.service, f.kind, f.frames)).collect()
         };
-        let (sent, heard, drops) = (frames(&status.sent), frames(&status.heard), &status.drops);
-        let up = status.uptime_s;
+        let sent = frames(&status.sent);
+        let heard = frames(&status.heard);
+        let drops = &status.drops;
+        let up = status.values.uptime_s;
         writeln!(known, "\n{}, {up:.0} s: sent{sent}, heard{heard}, {drops:?}", status.name)
             .unwrap();
         for peer in peers {
-            let Peer { id, delivery_to, delivery_from, last_heard_s, .. } = peer;
+            let PeerValues { delivery_to, delivery_from, last_heard_s, .. } = peer.values;
+            let id = peer.id;
             write!(known, " {id}: {delivery_to:.2?} {delivery_from:.2?} {last_heard_s:.1?}")
                 .unwrap();
         }

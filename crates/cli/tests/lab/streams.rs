@@ -132,7 +132,8 @@ async fn until(lab: &mut Lab, node: usize, wanted: impl Fn(&[Stream]) -> bool) {
 async fn streams_are_begun_joined_listed_and_ended_by_command() {
     let _room = room().await;
     let mut lab = line().await;
-    let (base, out) = (free_port(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let base = free_port();
+    let out = UdpSocket::bind("127.0.0.1:0").unwrap();
     let layer = format!("base=udp:{base}");
     let played = format!("base=udp:{}", out.local_addr().unwrap().port());
     succeeds(&lab, 0, &["send", "--group", "tv", "--layer", &layer, "--no-wait"]);
@@ -252,7 +253,8 @@ fn record(port: &UdpSocket, file: PathBuf) -> JoinHandle<PathBuf> {
     let port = port.try_clone().unwrap();
     port.set_read_timeout(Some(Duration::from_secs(15))).unwrap();
     std::thread::spawn(move || {
-        let (mut clip, mut buffer) = (Vec::new(), vec![0; 2000]);
+        let mut clip = Vec::new();
+        let mut buffer = vec![0; 2000];
         while let Ok(length) = port.recv(&mut buffer) {
             clip.extend_from_slice(&buffer[RTP_HEADER..length]);
         }
@@ -288,7 +290,8 @@ async fn the_base_of_a_video_is_whole_at_every_receiver() {
     let _room = room_alone().await;
     let dir = tempfile::tempdir().unwrap();
     let mut lab = line().await;
-    let (base, enhancement) = (free_port(), free_port());
+    let base = free_port();
+    let enhancement = free_port();
     let layers = [format!("base=udp:{base}"), format!("enh=udp:{enhancement}")];
     let [b, e] = &layers;
     succeeds(&lab, 0, &["send", "--group", "tv", "--layer", b, "--layer", e, "--no-wait"]);
@@ -304,10 +307,12 @@ async fn the_base_of_a_video_is_whole_at_every_receiver() {
     let encoded = tokio::task::spawn_blocking(move || encode(base, enhancement).output().unwrap());
     let encoded = encoded.await.unwrap();
     assert!(encoded.status.success() && encoded.stderr.is_empty(), "{encoded:?}");
-    let sent = streams_at(&lab, 0).await[0].sending.clone().unwrap().packets[0];
+    let sent = streams_at(&lab, 0).await[0].sending.clone().unwrap().taken[0];
     for node in [1, 2] {
         until(&mut lab, node, |streams| {
-            streams.iter().any(|s| s.receiving.as_ref().is_some_and(|r| r.packets[0] == sent))
+            streams
+                .iter()
+                .any(|s| s.receiving.as_ref().is_some_and(|r| r.values.packets[0] == sent))
         })
         .await;
     }

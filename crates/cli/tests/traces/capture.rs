@@ -73,7 +73,8 @@ fn a_node_captures_what_it_sends_and_hears() {
 #[test]
 fn of_sealed_frames_only_the_header_is_shown() {
     let Some(tshark) = Tshark::new() else { return };
-    let (sealed, open) = (Run::new(&[]), Run::new(&["--unsealed"]));
+    let sealed = Run::new(&[]);
+    let open = Run::new(&["--unsealed"]);
     assert_eq!(sealed.outcome["sealed"], true);
     assert_eq!(sealed.outcome["transmissions"], open.outcome["transmissions"]);
     let header = ["frame.time_epoch", "ncmesh.sender", "ncmesh.counter", "frame.len"];

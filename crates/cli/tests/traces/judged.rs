@@ -60,7 +60,8 @@ fn real_frames() -> Vec<Vec<u8>> {
 /// Changes the body of a frame: truncated, longer, with flipped bits, of another service, random
 /// bytes, or small numbers.
 fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
-    let (head, tag) = (frame::HEADER_LEN, frame::TAG_LEN);
+    let head = frame::HEADER_LEN;
+    let tag = frame::TAG_LEN;
     let mut out = frame[..frame.len() - tag].to_vec();
     match below(rng, 7) {
         0 => out.truncate(head + below(rng, out.len() - head)),
@@ -283,7 +284,8 @@ fn a_file_is_cut_as_the_engine_cuts_it() {
     cuts.push((u64::MAX, 255, 1400));
     for _ in 0..2_000 {
         // Around the size at which the tree grows by a level.
-        let (generation, symbol_size) = (below(&mut rng, 6) as u64, below(&mut rng, 200) as u64);
+        let generation = below(&mut rng, 6) as u64;
+        let symbol_size = below(&mut rng, 200) as u64;
         let depth = below(&mut rng, 26) as u64;
         let room = (generation * symbol_size).saturating_sub(32 * depth);
         let size = ((room << depth) + below(&mut rng, 3) as u64).saturating_sub(1);

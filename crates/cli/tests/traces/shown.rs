@@ -175,7 +175,8 @@ fn states_behind_a_hello() {
 
 #[test]
 fn an_announcement() {
-    let (root, hash) = ("aa".repeat(32), "bb".repeat(32));
+    let root = "aa".repeat(32);
+    let hash = "bb".repeat(32);
     let head = "000301020304 0000000000000007 00000009 80 00000000000003e8 20 0578";
     let body = [head, &root, &hash, "05 612e62696e 0001 0005 01"].concat();
     let fields = [
@@ -423,7 +424,8 @@ fn every_registered_engine_is_known_by_name() {
     let Some(tshark) = Tshark::new() else { return };
     let dir = tempfile::tempdir().unwrap();
     // Announcements are the frames that all file schemes write alike.
-    let (head, hashes) = ("000301020304 0000000000000007 00000009 80", "aa".repeat(64));
+    let head = "000301020304 0000000000000007 00000009 80";
+    let hashes = "aa".repeat(64);
     let body = [head, "00000000000003e8 20 0578", &hashes, "05 612e62696e 0000"].concat();
     for entry in REGISTRY.of(ServiceKind::File) {
         let pcap = forge(dir.path(), &[open_frame(entry.id.0, 0, &hex(&body))]);
@@ -436,7 +438,8 @@ fn every_registered_engine_is_known_by_name() {
 fn frames_of_daemons_over_udp_are_shown_too() {
     let Some(tshark) = Tshark::new() else { return };
     let dir = tempfile::tempdir().unwrap();
-    let (dump, pcap) = (dir.path().join("dump"), dir.path().join("udp.pcap"));
+    let dump = dir.path().join("dump");
+    let pcap = dir.path().join("udp.pcap");
     let frame = open_frame(0, 0, &hex("03e8 0009 0002 0001 1122334455667788 00 01 0007 00 00"));
     let bytes: Vec<String> = frame.iter().map(|byte| format!("{byte:02x}")).collect();
     std::fs::write(&dump, format!("0000 {}\n", bytes.join(" "))).unwrap();

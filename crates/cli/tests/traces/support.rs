@@ -43,7 +43,8 @@ impl Run {
     /// Runs another scenario, whose nodes are named s, r1, r2 and d too.
     pub(crate) fn of_file(scenario: &Path, more: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let (pcap, events) = (dir.path().join("run.pcapng"), dir.path().join("events.jsonl"));
+        let pcap = dir.path().join("run.pcapng");
+        let events = dir.path().join("events.jsonl");
         let files =
             ["--json", "--pcap", pcap.to_str().unwrap(), "--events", events.to_str().unwrap()];
         let output = simulate_file(scenario, &[&files, more].concat());

@@ -64,10 +64,13 @@ impl Isal {
     /// Encodes with fresh coefficients in each iteration, so each iteration also makes their
     /// tables.
     fn encode(&self, b: &mut Bencher<'_>, shape: Shape, n: usize) {
-        let (k, size) = (shape.generation_size(), shape.symbol_size());
-        let (mut inputs, mut outputs) = (Table::new(size, k), Table::new(size, n));
+        let k = shape.generation_size();
+        let size = shape.symbol_size();
+        let mut inputs = Table::new(size, k);
+        let mut outputs = Table::new(size, n);
         let mut rng = SmallRng::seed_from_u64(1);
-        let (mut coefficients, mut tables) = (vec![0u8; n * k], vec![0u8; 32 * n * k]);
+        let mut coefficients = vec![0u8; n * k];
+        let mut tables = vec![0u8; 32 * n * k];
         // SAFETY: these are functions of ISA-L, and every slice has the length that they need.
         unsafe {
             let init: InitTables = self.function("ec_init_tables");
@@ -75,7 +78,8 @@ impl Isal {
             b.iter(|| {
                 rng.fill_bytes(&mut coefficients);
                 init(k as c_int, n as c_int, coefficients.as_mut_ptr(), tables.as_mut_ptr());
-                let (from, to) = (inputs.pointers.as_mut_ptr(), outputs.pointers.as_mut_ptr());
+                let from = inputs.pointers.as_mut_ptr();
+                let to = outputs.pointers.as_mut_ptr();
                 encode(size as c_int, k as c_int, n as c_int, tables.as_mut_ptr(), from, to);
             });
         }
@@ -84,9 +88,12 @@ impl Isal {
     /// Decodes as far as ISA-L can: inverts the matrix, then computes all symbols. It reads packets
     /// in place and does not check the rank as they arrive, so it does less than a decoder.
     fn decode(&self, b: &mut Bencher<'_>, packets: &Packets) {
-        let (k, size) = (packets.shape.generation_size(), packets.shape.symbol_size());
-        let (mut inputs, mut outputs) = (Table::new(size, k), Table::new(size, k));
-        let (mut matrix, mut inverse) = (vec![0u8; k * k], vec![0u8; k * k]);
+        let k = packets.shape.generation_size();
+        let size = packets.shape.symbol_size();
+        let mut inputs = Table::new(size, k);
+        let mut outputs = Table::new(size, k);
+        let mut matrix = vec![0u8; k * k];
+        let mut inverse = vec![0u8; k * k];
         let mut tables = vec![0u8; 32 * k * k];
         // SAFETY: these are functions of ISA-L, and every slice has the length that they need.
         unsafe {
@@ -97,7 +104,8 @@ impl Isal {
                 matrix.copy_from_slice(&packets.coefficients);
                 std::hint::black_box(invert(matrix.as_mut_ptr(), inverse.as_mut_ptr(), k as c_int));
                 init(k as c_int, k as c_int, inverse.as_mut_ptr(), tables.as_mut_ptr());
-                let (from, to) = (inputs.pointers.as_mut_ptr(), outputs.pointers.as_mut_ptr());
+                let from = inputs.pointers.as_mut_ptr();
+                let to = outputs.pointers.as_mut_ptr();
                 encode(size as c_int, k as c_int, k as c_int, tables.as_mut_ptr(), from, to);
             });
         }

@@ -33,7 +33,8 @@ fn main() {
         .warm_up_time(Duration::from_millis(100))
         .measurement_time(Duration::from_millis(600))
         .configure_from_args();
-    let (old, new) = (rlnc::Rlnc::load("0.8.5"), rlnc::Rlnc::load("0.8.7"));
+    let old = rlnc::Rlnc::load("0.8.5");
+    let new = rlnc::Rlnc::load("0.8.7");
     let isal = isal::Isal::load();
     for k in GENERATIONS {
         for size in SYMBOL_SIZES {

@@ -87,8 +87,10 @@ impl Rlnc {
     }
 
     fn decode(&self, b: &mut Bencher<'_>, packets: &Packets) {
-        let (k, size) = (packets.shape.generation_size(), packets.shape.symbol_size());
-        let (joined, data) = (packets.joined(), &packets.data[..k * size - 1]);
+        let k = packets.shape.generation_size();
+        let size = packets.shape.symbol_size();
+        let joined = packets.joined();
+        let data = &packets.data[..k * size - 1];
         // SAFETY: these are functions of the shim, called with valid slices. Decoding consumes the
         // receiver.
         unsafe {

@@ -20,7 +20,9 @@
 //! With `as FlowValues` behind the tick there are up to three groups of values: those that keys and
 //! the HTTP API have, those that only the API has, and those that only keys have. The struct
 //! `FlowValues` is the state as the API has it: counters are numbers, and what is unknown is null.
+//! A name in brackets is that of the API where it differs: `packets ["source_packets"]`.
 //!
+//! [`values!`] declares a state that only the API has, such as a neighbour, in the same words.
 //! [`table!`] declares columns of counters with a row for each node or link.
 
 /// Gives a type its declaration in TypeScript.
@@ -166,10 +168,11 @@ macro_rules! state {
 
     (
         $(#[doc = $about:literal])*
-        $state:ident / $tick:ident { $id:ident: $id_type:ty } as $values:ident {
+        $state:ident $({ $own:ident: $own_type:ty })? / $tick:ident { $id:ident: $id_type:ty }
+        as $values:ident {
             $(
                 $(#[doc = $doc:literal])*
-                $field:ident: $type:ty, $title:literal, $unit:ident;
+                $field:ident $([$name:literal])?: $type:ty, $title:literal, $unit:ident;
             )*
         }
         api {
@@ -187,59 +190,61 @@ macro_rules! state {
     ) => {
         state! {
             $(#[doc = $about])*
-            $state / $tick { $id: $id_type } {
+            $state $({ $own: $own_type })? / $tick { $id: $id_type } {
                 $($(#[doc = $doc])* $field: $type, $title, $unit;)*
                 $($(#[doc = $key_doc])* $key_field: $key_type, $key_title, $key_unit;)*
             }
         }
 
+        values! {
+            $(#[doc = $about])*
+            $values {
+                $($(#[doc = $doc])* $field $([$name])?: $type, $title, $unit;)*
+                $($(#[doc = $api_doc])* $api_field: $api_type, $api_title, $api_unit;)*
+            }
+        }
+
+        impl $values {
+            /// Sets what a console shows of these values, rounded so that noise makes no ticks.
+            pub fn tell(&self, state: &mut $state) {
+                $(state.$field = Told::told(&self.$field, Unit::$unit);)*
+            }
+        }
+    };
+}
+
+/// Declares the values of a state as the API has them.
+macro_rules! values {
+    (
+        $(#[doc = $about:literal])*
+        $values:ident {
+            $(
+                $(#[doc = $doc:literal])*
+                $field:ident $([$name:literal])?: $type:ty, $title:literal, $unit:ident;
+            )*
+        }
+    ) => {
         $(#[doc = $about])*
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         pub struct $values {
             $(
                 $(#[doc = $doc])*
-                #[serde(default)]
+                #[serde(default $(, rename = $name)?)]
                 pub $field: <$type as Told>::Plain,
-            )*
-            $(
-                $(#[doc = $api_doc])*
-                #[serde(default)]
-                pub $api_field: <$api_type as Told>::Plain,
             )*
         }
 
-        impl $values {
-            /// Its values.
-            pub const FIELDS: &[Field] = &[
-                $(Field::new(
-                    stringify!($field),
-                    $title,
-                    Unit::$unit,
-                    concat!($($doc),*),
-                    <$type as Value>::types,
-                ),)*
-                $(Field::new(
-                    stringify!($api_field),
-                    $api_title,
-                    Unit::$api_unit,
-                    concat!($($api_doc),*),
-                    <$api_type as Value>::types,
-                ),)*
-            ];
+        impl Values for $values {
+            const FIELDS: &'static [Field] = &[$(Field::new(
+                last_of(&[stringify!($field) $(, $name)?]),
+                $title,
+                Unit::$unit,
+                concat!($($doc),*),
+                <$type as Value>::types,
+            )),*];
 
-            /// Returns the values that are known numbers.
-            pub fn numbers(&self) -> impl Iterator<Item = (&'static Field, f64)> {
-                let numbers = [
-                    $(<$type as Told>::plain_number(self.$field),)*
-                    $(<$api_type as Told>::plain_number(self.$api_field),)*
-                ];
-                let all = Self::FIELDS.iter().zip(numbers);
-                all.filter_map(|(field, number)| Some((field, number?)))
-            }
-
-            /// Sets what a console shows of these values, rounded so that noise makes no ticks.
-            pub fn tell(&self, state: &mut $state) {
-                $(state.$field = Told::told(self.$field, Unit::$unit);)*
+            fn known(&self) -> Vec<Option<f64>> {
+                vec![$(<$type as Told>::plain_number(&self.$field)),*]
             }
         }
     };
@@ -368,4 +373,4 @@ macro_rules! table {
     };
 }
 
-pub(super) use {declared, state, table};
+pub(super) use {declared, state, table, values};

@@ -13,6 +13,18 @@ pub enum Unit {
     Bits,
     /// Seconds.
     Seconds,
+    /// Seconds since something happened.
+    Ago,
+    /// Kilobits in a second.
+    KilobitRate,
+    /// Bits in a second.
+    BitRate,
+    /// Packets in a slot of a schedule.
+    SlotRate,
+    /// Transmissions of a frame.
+    Transmissions,
+    /// How many times one quantity is another.
+    Times,
     /// A share, 0 to 1.
     Share,
     /// Something that is no quantity, such as a name.
@@ -28,8 +40,12 @@ impl Unit {
             Self::Frames => "frames",
             Self::Bytes => "bytes",
             Self::Bits => "bits",
-            Self::Seconds => "seconds",
-            Self::Share => "ratio",
+            Self::Seconds | Self::Ago => "seconds",
+            Self::KilobitRate => "kilobits_per_second",
+            Self::BitRate => "bits_per_second",
+            Self::SlotRate => "packets_per_slot",
+            Self::Transmissions => "transmissions",
+            Self::Share | Self::Times => "ratio",
             Self::Plain => "",
         }
     }
@@ -41,6 +57,10 @@ impl Unit {
             Self::Seconds if value < 0.1 => format!("{:.1} ms", value * 1e3),
             Self::Seconds if value < 1.0 => format!("{:.0} ms", value * 1e3),
             Self::Seconds => format!("{value:.2} s"),
+            Self::Ago => format!("{value:.0} s ago"),
+            Self::KilobitRate => format!("{value:.0} kbit/s"),
+            Self::BitRate => format!("{:.0} kbit/s", value / 1e3),
+            Self::SlotRate | Self::Transmissions | Self::Times => format!("{value:.2}"),
             Self::Share => format!("{:.0} %", value * 100.0),
             Self::Bytes => scaled(value, "B"),
             Self::Bits => scaled(value, "bit"),
@@ -57,6 +77,11 @@ fn scaled(value: f64, unit: &str) -> String {
         ..1e9 => format!("{:.1} M{unit}", value / 1e6),
         _ => format!("{:.1} G{unit}", value / 1e9),
     }
+}
+
+/// Returns the last of some names: that of the API, if it has one of its own.
+pub(crate) const fn last_of(names: &[&'static str]) -> &'static str {
+    names[names.len() - 1]
 }
 
 /// A value of a state as it was declared.
@@ -89,13 +114,19 @@ impl Field {
     /// Returns whether it only grows.
     #[must_use]
     pub fn is_counter(&self) -> bool {
-        (self.types)().rule == Rule::Counter
+        matches!((self.types)().rule, Rule::Counter | Rule::Counters)
     }
 
     /// Returns what it is, in sentences.
     #[must_use]
     pub fn meaning(&self) -> &'static str {
         self.meaning.trim_ascii_start()
+    }
+
+    /// Returns its title as heading of a column on a terminal.
+    #[must_use]
+    pub fn heading(&self) -> String {
+        self.title.to_uppercase()
     }
 
     /// Returns name and value as a line of a command has them, such as `lost 3` or `RTT 12.3 ms`.

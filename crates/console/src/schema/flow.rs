@@ -1,7 +1,8 @@
 //! A flow of packets through a tunnel, as a node or a simulation sees it.
 
-use super::declare::{declared, state};
-use super::value::{Mismatch, NeedsKey, State, Told, Value, is_same};
+use super::declare::{declared, state, values};
+use super::field::last_of;
+use super::value::{Mismatch, NeedsKey, State, Told, Value, Values, is_same};
 use super::{Count, Field, Unit, typescript};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

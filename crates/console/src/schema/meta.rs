@@ -1,4 +1,4 @@
-//! What there is in a mesh: nodes, links, and what is sent over them.
+//! Contents of a mesh: nodes, links, and the traffic over them.
 
 use super::Count;
 use schemars::JsonSchema;

@@ -17,9 +17,9 @@
 //! belongs to row i. In a tick, rows in which nothing changed are left out, and so are columns that
 //! have nothing but zeros.
 //!
-//! Each state is declared once, in `flow`, `transfer`, `stream` and `tables`, by the macros of
-//! `declare`. What is not known is absent in a key, or null in a column: a daemon knows little of
-//! other nodes.
+//! Each state is declared once, in `flow`, `node`, `stream`, `tables` and `transfer`, by the macros
+//! of `declare`. What is not known is absent in a key, or null in a column: a daemon knows little
+//! of other nodes.
 //!
 //! Counters in keys, seeds and sizes have 64 bits and are strings ([`Count`]), since numbers in
 //! JavaScript are exact up to 53 bits only. Growth in a tick has 32 bits and is a number; if it has
@@ -34,6 +34,7 @@ mod field;
 mod flow;
 mod key;
 mod meta;
+mod node;
 mod parts;
 mod stream;
 mod tables;
@@ -52,15 +53,21 @@ pub use meta::{
     Flow, KEY_S, Layer, Link, Meta, Node, OLDEST_SCHEMA, Position, SCHEMA, Source, Stream, TICK_S,
     Transfer,
 };
+pub use node::{CodingValues, NodeValues, PeerValues};
 pub use parts::{Hop, Rank};
 use serde::{Deserialize, Serialize};
-pub use stream::{StreamReceiverState, StreamReceiverTick, StreamState, StreamTick};
+pub use stream::{
+    QueueValues, StreamReceiverState, StreamReceiverTick, StreamReceiverValues, StreamSending,
+    StreamState, StreamTick,
+};
 pub use tables::{LinkTable, LinkTicks, Moves, NodeTable, NodeTicks, Places};
 pub use tick::Tick;
-pub use transfer::{ReceiverState, ReceiverTick, TransferState, TransferTick};
+pub use transfer::{
+    ReceivedValues, ReceiverState, ReceiverTick, SourceValues, TransferState, TransferTick,
+};
 use ts_rs::TS;
 pub use types::{declaration, typescript};
-pub use value::{Change, Mismatch, NeedsKey, Numbers};
+pub use value::{Change, Mismatch, NeedsKey, Numbers, Values};
 
 /// A message to a console.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]

@@ -1,16 +1,26 @@
-//! A live stream, and its receivers.
+//! A live stream, its source, its receivers and its queues. Lists of layers begin with the base.
 
-use super::declare::{declared, state};
-use super::value::{Member, Mismatch, NeedsKey, State, Value, is_same};
+use super::declare::{declared, state, values};
+use super::field::last_of;
+use super::value::{Member, Mismatch, NeedsKey, State, Told, Value, Values, is_same};
 use super::{Count, Field, Hop, Unit, typescript};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 state! {
-    /// State of a live stream.
-    StreamState / StreamTick { stream: u32 } {
-        /// Packets that its source has taken, by layer.
-        taken: Vec<Count>, "Taken", Packets;
+    /// State of a live stream at its source.
+    StreamState / StreamTick { stream: u32 } as StreamSending {
+        /// Packets that the source has taken from the application, by layer.
+        taken ["packets"]: Vec<Count>, "Taken", Packets;
+    }
+    api {
+        /// Packets that wait for admission, which is limited in each slot.
+        waiting: u64, "Waiting", Packets;
+        /// Packets refused because too many waited.
+        refused: Count, "Refused", Packets;
+    }
+    key {
         /// Its receivers.
         receivers: Vec<StreamReceiverState>, "Receivers", Plain;
         /// Its tree: each node in it with its previous hop.
@@ -20,12 +30,54 @@ state! {
 
 state! {
     /// State of a stream at a receiver.
-    StreamReceiverState { node: u16 } / StreamReceiverTick { node: u16 } {
+    StreamReceiverState { node: u16 } / StreamReceiverTick { node: u16 } as StreamReceiverValues {
         /// Packets received, by layer.
         packets: Vec<Count>, "Packets", Packets;
+    }
+    api {
+        /// Bytes received, by layer.
+        bytes: Vec<Count>, "Bytes", Bytes;
+        /// Virtual queue (Z), packets.
+        z: f64, "Virtual queue", Packets;
+        /// Virtual pressure (Y), packets.
+        pressure: f64, "Pressure", Packets;
+        /// Requested minimum rate, bit/s; 0 if there is none.
+        min_rate_bps: f64, "Minimum rate", BitRate;
+        /// Recent rate received, bit/s. Unknown for the first seconds.
+        rate_bps: Option<f64>, "Rate", BitRate;
+        /// Recent rate of the source, bit/s. Unknown for the first seconds.
+        offered_bps: Option<f64>, "Offered", BitRate;
+    }
+    key {
         /// Bits received, by layer.
         bits: Vec<Count>, "Received", Bits;
         /// Why it gets too little, in words; empty if it does not.
         problem: String, "Problem", Plain;
+    }
+}
+
+values! {
+    /// Queue of a stream for one next hop.
+    QueueValues {
+        /// Receivers reached through the next hop (m).
+        receivers: u64, "M", Plain;
+        /// Packets held, by layer. With the place-holders they make up Q.
+        held: Vec<u64>, "Held", Packets;
+        /// Place-holders in Q: the mean virtual pressure of the receivers behind the next hop.
+        place_holders: f64, "Holders", Packets;
+        /// Drop queue (D), packets.
+        drop_queue: f64, "D", Packets;
+        /// Queue length that the next hop reported, packets.
+        downstream: f64, "Below", Packets;
+        /// Differential backlog (W), packets.
+        weight: f64, "W", Packets;
+        /// Estimated capacity of the link, packets per slot (mu).
+        rate: f64, "Mu", SlotRate;
+        /// Packets sent, by layer.
+        sent: Vec<Count>, "Sent", Packets;
+        /// Packets dropped, by layer.
+        dropped: Vec<Count>, "Dropped", Packets;
+        /// Packets that the radio failed to deliver.
+        lost: Count, "Lost", Packets;
     }
 }

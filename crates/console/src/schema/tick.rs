@@ -1,4 +1,4 @@
-//! What changed in a tick: counters by how much they grew, everything else by its new value.
+//! Changes in a tick: counters by how much they grew, everything else by its new value.
 //!
 //! A source tells its whole state as keys. [`Key::tick_since`] is what changed between two of them,
 //! and [`Key::apply`] is its inverse, for readers and tests.

@@ -4,7 +4,7 @@
 //! out, and a tick writes null when it becomes unknown. The rest of the schema only names values
 //! and their types; see [`state!`](super::declare).
 
-use super::field::{Rule, Types, Unit, now_name};
+use super::field::{Field, Rule, Types, Unit, now_name};
 use super::{Count, Hop, Rank, Stage, delay, share};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -82,43 +82,65 @@ pub trait Value: Clone + PartialEq {
 /// A value that the HTTP API has too.
 pub trait Told: Value {
     /// The value in the API; null if it is unknown.
-    type Plain: Copy;
+    type Plain;
 
     /// Returns the value as a console is told it: times and shares are rounded.
-    fn told(plain: Self::Plain, unit: Unit) -> Self;
+    fn told(plain: &Self::Plain, unit: Unit) -> Self;
 
-    /// Returns the value of the API as a number, if it is known.
-    fn plain_number(plain: Self::Plain) -> Option<f64>;
+    /// Returns the value of the API as a number, if it is known. A list of layers is summed up.
+    fn plain_number(plain: &Self::Plain) -> Option<f64>;
 }
 
-impl Told for Option<Count> {
-    type Plain = Option<u64>;
+/// Counters, which are numbers in the API.
+macro_rules! told_counters {
+    ($($type:ty: $plain:ty, $told:expr, $number:expr;)*) => { $(
+        impl Told for $type {
+            type Plain = $plain;
 
-    fn told(plain: Option<u64>, _: Unit) -> Self {
-        plain.map(Count)
-    }
+            fn told(plain: &$plain, _: Unit) -> Self {
+                $told(plain)
+            }
 
-    fn plain_number(plain: Option<u64>) -> Option<f64> {
-        plain.map(|count| count as f64)
-    }
+            fn plain_number(plain: &$plain) -> Option<f64> {
+                $number(plain)
+            }
+        }
+    )* };
 }
 
-impl Told for Option<u64> {
-    type Plain = Self;
-
-    fn told(plain: Self, _: Unit) -> Self {
-        plain
-    }
-
-    fn plain_number(plain: Self) -> Option<f64> {
-        plain.number()
-    }
+told_counters! {
+    Count: u64, |count: &u64| Count(*count), |count: &u64| Some(*count as f64);
+    Option<Count>: Option<u64>,
+        |count: &Option<u64>| count.map(Count),
+        |count: &Option<u64>| count.map(|count| count as f64);
+    Vec<Count>: Vec<u64>,
+        |counts: &Vec<u64>| counts.iter().copied().map(Count).collect(),
+        |counts: &Vec<u64>| Some(counts.iter().sum::<u64>() as f64);
 }
+
+/// Values that the API writes as keys do.
+macro_rules! told_alike {
+    ($($type:ty),* $(,)?) => { $(
+        impl Told for $type {
+            type Plain = Self;
+
+            fn told(plain: &Self, _: Unit) -> Self {
+                plain.clone()
+            }
+
+            fn plain_number(plain: &Self) -> Option<f64> {
+                plain.number()
+            }
+        }
+    )* };
+}
+
+told_alike!(u64, Option<u64>, Vec<u64>, f64);
 
 impl Told for Option<f64> {
     type Plain = Self;
 
-    fn told(plain: Self, unit: Unit) -> Self {
+    fn told(plain: &Self, unit: Unit) -> Self {
         plain.map(|value| match unit {
             Unit::Seconds => delay(value),
             Unit::Share => share(value),
@@ -126,8 +148,24 @@ impl Told for Option<f64> {
         })
     }
 
-    fn plain_number(plain: Self) -> Option<f64> {
-        plain
+    fn plain_number(plain: &Self) -> Option<f64> {
+        *plain
+    }
+}
+
+/// The values of a state as the HTTP API has them.
+pub trait Values {
+    /// Their names, titles, units and meanings.
+    const FIELDS: &'static [Field];
+
+    /// Returns each of them as a number, in the order of [`FIELDS`](Self::FIELDS); `None` if it is
+    /// unknown. Lists of layers are summed up.
+    fn known(&self) -> Vec<Option<f64>>;
+
+    /// Returns those that are known numbers.
+    fn numbers(&self) -> impl Iterator<Item = (&'static Field, f64)> {
+        let all = Self::FIELDS.iter().zip(self.known());
+        all.filter_map(|(field, number)| Some((field, number?)))
     }
 }
 
@@ -233,7 +271,7 @@ pub(crate) fn without_zeros<T: Default + PartialEq>(column: Vec<T>) -> Vec<T> {
 
 /// Values that are always known. Ticks have the new one.
 macro_rules! known {
-    ($($type:ty: $name:literal;)*) => { $(
+    ($($type:ty: $name:literal $(as $number:expr)?;)*) => { $(
         impl Value for $type {
             type Change = Change<$type>;
 
@@ -250,6 +288,12 @@ macro_rules! known {
                 Ok(())
             }
 
+            $(
+                fn number(&self) -> Option<f64> {
+                    Some($number(self))
+                }
+            )?
+
             fn types() -> Types {
                 Types::value($name, false)
             }
@@ -258,6 +302,9 @@ macro_rules! known {
 }
 
 known! {
+    f64: "number" as |value: &Self| *value;
+    u64: "number" as |value: &Self| *value as f64;
+    Vec<u64>: "number[]" as |list: &Self| list.iter().sum::<u64>() as f64;
     String: "string";
     Vec<Hop>: "Hop[]";
     Stage: "Stage";

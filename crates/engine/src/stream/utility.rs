@@ -4,32 +4,38 @@
 //! of all utilities. Every one of them is concave and increasing. Source of equations and
 //! footnotes: the paper on multirate multicast, IV-A.
 
-use serde::Deserialize;
-
-/// Settings of a utility. Rates are in packets per slot in the slotted model, in Mbit/s for
-/// streams.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct UtilityConfig {
-    /// Kind of utility: `linear`, `log`, `alpha_fair`, `max_min`, or `table`.
-    pub name: String,
-    /// Factor, above 0; 1 if it is absent. For `max_min`, the slope at rate xi.
-    pub weight: Option<f64>,
-    /// Rate that is added to the receiver's, so that the slope at rate 0 is bounded (footnote 6).
-    pub xi: Option<f64>,
-    /// Exponent of `alpha_fair` and `max_min`, 0 or more. For `max_min` it is 4 if it is absent.
-    pub alpha: Option<f64>,
-    /// Rate below which there is a penalty.
-    pub minimum: Option<f64>,
-    /// Penalty (K) for each unit of rate below the minimum.
-    pub penalty: Option<f64>,
-    /// For `table`: utility at the rates 0, step, 2 step, ...
-    pub values: Vec<f64>,
-    /// For `table`: slopes at the same rates.
-    pub slopes: Vec<f64>,
-    /// For `table`: step between the rates.
-    pub step: Option<f64>,
+crate::settings! {
+    /// Settings of a utility. Rates are in packets per slot in the slotted model, in Mbit/s for
+    /// streams.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct UtilityConfig {
+        /// Kind of utility.
+        // Checked with the settings that it has: see `UtilityError`.
+        pub name: String = LINEAR.to_owned(),
+            allowed "`\"linear\"`, `\"log\"`, `\"alpha_fair\"`, `\"max_min\"`, `\"table\"`";
+        /// Factor. For `max_min`, the slope at rate xi.
+        pub weight: Option<f64> = None, allowed "above 0",
+            absent "1; of a stream, but for `linear`, as steep at rate 0 as `theta` allows";
+        /// Rate that is added to the receiver's, so that the slope at rate 0 is bounded (footnote
+        /// 6).
+        pub xi: Option<f64> = None, allowed "0 or more";
+        /// Exponent of `alpha_fair` and `max_min`.
+        pub alpha: Option<f64> = None, absent "4 for `max_min`", allowed "0 or more";
+        /// Rate below which there is a penalty.
+        pub minimum: Option<f64> = None, allowed "0 or more";
+        /// Penalty (K) for each unit of rate below the minimum.
+        pub penalty: Option<f64> = None, allowed "0 or more";
+        /// For `table`: utility at the rates 0, step, 2 step, ...
+        pub values: Vec<f64> = Vec::new();
+        /// For `table`: slopes at the same rates.
+        pub slopes: Vec<f64> = Vec::new();
+        /// For `table`: step between the rates.
+        pub step: Option<f64> = None, allowed "above 0";
+    }
 }
+
+/// Name of the utility that is the rate itself.
+const LINEAR: &str = "linear";
 
 /// Reason why a utility is not valid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -43,7 +43,7 @@ const MAX_KEPT: usize = 64;
 /// Number of one attempt to receive a file.
 pub type Attempt = u64;
 
-/// What the driver is to do. `P` is a place that files are received into.
+/// Action of the driver. `P` is a place that files are received into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action<P> {
     /// Make or find the place of the file, and answer by
@@ -82,7 +82,7 @@ pub enum Action<P> {
     ForgetSent(FlowId),
 }
 
-/// What a host knows of an announced file before it looks for a place.
+/// An announced file, before the host looks for a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
     /// An earlier reception delivered it.
@@ -102,7 +102,7 @@ pub enum Obstacle {
     Temporary(String),
 }
 
-/// What [`Action::Prepare`] found.
+/// Result of [`Action::Prepare`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prepared {
     /// The place, and these batches in it.
@@ -122,7 +122,7 @@ enum State {
         until: Instant,
         /// Whether the whole file is there and is to be verified, else its place is to be prepared.
         is_whole: bool,
-        /// What failed, for people.
+        /// The failed operation, for people.
         problem: String,
     },
     /// Whole, but it could not be given its name. Kept for another start of the host.
@@ -287,7 +287,8 @@ impl<P: Clone + PartialEq> Files<P> {
             // nothing.
             self.attempts += 1;
             reception.attempt = self.attempts;
-            let (attempt, place) = (reception.attempt, reception.place.clone());
+            let attempt = reception.attempt;
+            let place = reception.place.clone();
             let manifest = Box::new(reception.manifest.clone());
             self.actions.push_back(if is_whole {
                 reception.state = State::Verifying;
@@ -420,7 +421,8 @@ impl<P: Clone + PartialEq> Files<P> {
             return self.actions.push_back(Action::Delivered(flow));
         };
         reception.state = State::Verifying;
-        let (attempt, place) = (reception.attempt, reception.place.clone());
+        let attempt = reception.attempt;
+        let place = reception.place.clone();
         let manifest = Box::new(reception.manifest.clone());
         self.actions.push_back(Action::Verify { attempt, place, manifest });
     }

@@ -139,7 +139,8 @@ fn a_file_stays_in_the_inbox_where_it_was_begun() {
 fn what_may_pass_is_tried_again_ever_more_seldom_and_never_refused() {
     let mut files = files();
     announced(&mut files, 1, "inbox");
-    let (mut now, mut waits) = (AT, Vec::new());
+    let mut now = AT;
+    let mut waits = Vec::new();
     for attempt in 1..9 {
         assert!(!files.handle_prepared(FLOW, attempt, later(), now));
         assert_eq!(actions(&mut files), []);
@@ -205,7 +206,8 @@ fn no_member_grows_a_table_beyond_its_bound() {
 
     let mut files = self::files();
     for serial in 0..5000 {
-        let (flow, attempt) = (file(serial).flow, u64::from(serial) + 1);
+        let flow = file(serial).flow;
+        let attempt = u64::from(serial) + 1;
         files.handle_event(Event::Announced(file(serial)), AT, |_| None);
         files.handle_prepared(flow, attempt, Ok(Prepared::Receiving(all())), AT);
         files.handle_event(Event::Assembled(flow), AT, |_| None);
@@ -285,7 +287,9 @@ proptest! {
         steps in prop::collection::vec(0_u8..10, 0..80),
     ) {
         let mut files = files();
-        let (mut asked, mut announcements, mut deliveries) = (Vec::new(), 0_u32, 0_u32);
+        let mut asked = Vec::new();
+        let mut announcements = 0_u32;
+        let mut deliveries = 0_u32;
         for step in steps {
             let event = match step {
                 0 => {

@@ -1,4 +1,4 @@
-//! What a gateway counts.
+//! Counters of a gateway.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ impl PacketCount {
     }
 }
 
-/// What a gateway counted since it was made.
+/// Counters of a gateway since it was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatewayCounters {
     /// From the host, taken by the scheme.

@@ -62,7 +62,8 @@ impl<'a> Header<'a> {
         payload: Option<&'a [u8]>,
     ) -> Self {
         let ports = payload.and_then(|payload| ports(protocol, payload));
-        let (source, destination) = (source.into(), destination.into());
+        let source = source.into();
+        let destination = destination.into();
         let mut hash = Fnv::default();
         hash.write_address(source);
         hash.write_address(destination);

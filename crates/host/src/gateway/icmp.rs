@@ -88,7 +88,8 @@ fn message_v6(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
         Problem::NoRoute => (Icmpv6Message::DstUnreachable, 0, 0),
         Problem::NoPath => (Icmpv6Message::DstUnreachable, 3, 0),
     };
-    let (source, destination) = (ip.dst_addr(), ip.src_addr());
+    let source = ip.dst_addr();
+    let destination = ip.src_addr();
     let mut message = vec![0; ICMP_HEADER + quoted.len()];
     message[ICMP_HEADER..].copy_from_slice(quoted);
     let mut icmp = Icmpv6Packet::new_unchecked(&mut message);

@@ -56,7 +56,7 @@ pub struct GatewayConfig {
     /// Prefixes of addresses that other nodes may announce: each is then reached through the node
     /// that announces it, as if there were a route.
     pub accept: Vec<IpNet>,
-    /// What this node announces itself.
+    /// Addresses that this node announces itself.
     pub announce: Vec<IpNet>,
     /// Longest IP packet, bytes.
     pub mtu: usize,

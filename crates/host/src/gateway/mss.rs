@@ -32,8 +32,9 @@ fn clamp_v4(packet: &mut [u8], mtu: usize) -> Option<()> {
     if !whole || ip.next_header() != IpProtocol::Tcp {
         return None;
     }
-    let ends = (ip.src_addr().into(), ip.dst_addr().into());
-    clamp_segment(ip.payload_mut(), ends, mtu.saturating_sub(V4_HEADERS))
+    let source = ip.src_addr().into();
+    let destination = ip.dst_addr().into();
+    clamp_segment(ip.payload_mut(), source, destination, mtu.saturating_sub(V4_HEADERS))
 }
 
 fn clamp_v6(packet: &mut [u8], mtu: usize) -> Option<()> {
@@ -41,14 +42,19 @@ fn clamp_v6(packet: &mut [u8], mtu: usize) -> Option<()> {
     if ip.next_header() != IpProtocol::Tcp {
         return None;
     }
-    let ends = (ip.src_addr().into(), ip.dst_addr().into());
-    clamp_segment(ip.payload_mut(), ends, mtu.saturating_sub(V6_HEADERS))
+    let source = ip.src_addr().into();
+    let destination = ip.dst_addr().into();
+    clamp_segment(ip.payload_mut(), source, destination, mtu.saturating_sub(V6_HEADERS))
 }
 
-fn clamp_segment(segment: &mut [u8], ends: (IpAddress, IpAddress), most: usize) -> Option<()> {
+fn clamp_segment(
+    segment: &mut [u8],
+    source: IpAddress,
+    destination: IpAddress,
+    most: usize,
+) -> Option<()> {
     let most = u16::try_from(most).unwrap_or(u16::MAX);
     let mut tcp = TcpPacket::new_checked(segment).ok()?;
-    let (source, destination) = ends;
     // With a wrong checksum the host would drop the segment. A new checksum would hide the damage.
     if !tcp.syn() || !tcp.verify_checksum(&source, &destination) {
         return None;

@@ -59,13 +59,15 @@ pub(super) fn segment(is_v6: bool, flags: u8, options: &[u8], payload: &[u8]) ->
     tcp.set_syn(flags & 2 != 0);
     tcp.set_ack(flags & 16 != 0);
     if is_v6 {
-        let (source, destination) = ("fd00::1", "fd00::2");
+        let source = "fd00::1";
+        let destination = "fd00::2";
         let (from, to): (std::net::Ipv6Addr, std::net::Ipv6Addr) =
             (source.parse().unwrap(), destination.parse().unwrap());
         tcp.fill_checksum(&from.into(), &to.into());
         return v6(source, destination, IpProtocol::Tcp, &bytes);
     }
-    let (source, destination) = ("10.0.0.1", "10.0.0.2");
+    let source = "10.0.0.1";
+    let destination = "10.0.0.2";
     let (from, to): (std::net::Ipv4Addr, std::net::Ipv4Addr) =
         (source.parse().unwrap(), destination.parse().unwrap());
     tcp.fill_checksum(&from.into(), &to.into());

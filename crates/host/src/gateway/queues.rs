@@ -309,7 +309,10 @@ mod tests {
         #[test]
         fn order_is_kept(steps in prop::collection::vec((0_u16..4, 0_u8..3, 0_u64..400), 0..200)) {
             let mut queues = Queues::new(5);
-            let (mut now, mut pushed, mut out, mut gone) = (0, 0_u32, Vec::new(), 0);
+            let mut now = 0;
+            let mut pushed = 0_u32;
+            let mut out = Vec::new();
+            let mut gone = 0;
             for (connection, what, later) in steps {
                 now += later;
                 match what {

@@ -58,7 +58,7 @@ struct Connection {
     ports: [u16; 2],
 }
 
-/// What packets of a connection ask for.
+/// Question in a packet of a connection.
 #[derive(Debug)]
 struct Asked {
     newest: u32,
@@ -93,7 +93,8 @@ impl RoundTrips {
     /// Notes a packet that goes into the tunnel.
     pub(super) fn handle_outbound(&mut self, to: NodeId, header: &Header<'_>, now: Instant) {
         let Some(Numbers { ports, ask: Some(ask), .. }) = Numbers::read(header) else { return };
-        let (here, there) = (header.source, header.destination);
+        let here = header.source;
+        let there = header.destination;
         let key = Connection { node: to, here, there, protocol: header.protocol.into(), ports };
         let is_other = |known: &Asked| ask.begins && ask.number != known.newest;
         let known = self.connections.get(&key);
@@ -124,7 +125,9 @@ impl RoundTrips {
         else {
             return;
         };
-        let (here, there, ports) = (header.destination, header.source, [here_port, there_port]);
+        let here = header.destination;
+        let there = header.source;
+        let ports = [here_port, there_port];
         let key = Connection { node: from, here, there, protocol: header.protocol.into(), ports };
         let Some(asked) = self.connections.get_mut(&key) else { return };
         while let Some((number, at)) = asked.awaited.front().copied() {
@@ -172,7 +175,7 @@ impl Recent {
     }
 }
 
-/// What a packet says about round trips.
+/// Content of a packet that concerns round trips.
 struct Numbers {
     /// Port of the source and of the destination, or the identifier of an echo twice.
     ports: [u16; 2],
@@ -197,11 +200,13 @@ impl Numbers {
         match header.protocol {
             IpProtocol::Tcp => Self::of_segment(payload),
             IpProtocol::Icmp => {
-                let (ask, answer) = (Icmpv4Message::EchoRequest, Icmpv4Message::EchoReply);
+                let ask = Icmpv4Message::EchoRequest;
+                let answer = Icmpv4Message::EchoReply;
                 Self::of_echo(payload, ask.into(), answer.into())
             }
             IpProtocol::Icmpv6 => {
-                let (ask, answer) = (Icmpv6Message::EchoRequest, Icmpv6Message::EchoReply);
+                let ask = Icmpv6Message::EchoRequest;
+                let answer = Icmpv6Message::EchoReply;
                 Self::of_echo(payload, ask.into(), answer.into())
             }
             _ => None,
@@ -457,7 +462,9 @@ mod tests {
         trips.sends(&data(100), 0);
         let ack = ack(100);
         trips.handle_inbound(OTHER, &Header::read(&ack).unwrap(), at(5));
-        let (mut other_port, mut no_ack, mut fragment) = (ack.clone(), ack.clone(), ack.clone());
+        let mut other_port = ack.clone();
+        let mut no_ack = ack.clone();
+        let mut fragment = ack.clone();
         other_port[21] ^= 1;
         no_ack[33] = 0;
         fragment[6] |= 0x20;
@@ -553,7 +560,9 @@ mod tests {
                 1..200,
             ),
         ) {
-            let (mut trips, mut now, mut first) = (RoundTrips::default(), 0, BTreeMap::new());
+            let mut trips = RoundTrips::default();
+            let mut now = 0;
+            let mut first = BTreeMap::new();
             for (outbound, value, has_data, pause) in steps {
                 now += pause;
                 if outbound {

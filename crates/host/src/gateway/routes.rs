@@ -19,7 +19,7 @@ pub enum Target {
     Name(String),
 }
 
-/// What a lookup finds.
+/// Result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextHop {
     /// This node.

@@ -29,7 +29,7 @@ impl From<Truncated> for Malformed {
     }
 }
 
-/// What arrived of a run of data packets.
+/// Arrivals of a run of data packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Report {
     /// Data packets, each counted once.
@@ -76,7 +76,8 @@ impl<'a> Packet<'a> {
     /// [`Malformed`].
     pub(super) fn parse(packet: &'a [u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(packet);
-        let (kind, token) = (r.u8()?, r.u32()?);
+        let kind = r.u8()?;
+        let token = r.u32()?;
         let parsed = match kind {
             ECHO_REQUEST => return Ok(Self::EchoRequest { token, payload: r.rest() }),
             ECHO_REPLY => return Ok(Self::EchoReply { token, payload: r.rest() }),
@@ -86,7 +87,9 @@ impl<'a> Packet<'a> {
                 Self::End { token }
             }
             REPORT => {
-                let (packets, bytes, elapsed_us) = (r.u32()?, r.u64()?, r.u64()?);
+                let packets = r.u32()?;
+                let bytes = r.u64()?;
+                let elapsed_us = r.u64()?;
                 Self::Report { token, report: Report { packets, bytes, elapsed_us } }
             }
             _ => return Err(Malformed),
@@ -154,7 +157,8 @@ mod tests {
     fn neither_packets_nor_their_sums_are_shorter_than_they_look() {
         let data = |number| Packet::Data { token: 7, number, filler: 1000 }.to_bytes();
         let zeros = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == 0).count();
-        let (one, other) = (&data(0)[DATA_HEADER..], &data(1)[DATA_HEADER..]);
+        let one = &data(0)[DATA_HEADER..];
+        let other = &data(1)[DATA_HEADER..];
         let sum: Vec<u8> = one.iter().zip(other).map(|(a, b)| a ^ b).collect();
         assert!([one, other, &sum].iter().all(|bytes| zeros(bytes) < 20));
     }
@@ -176,7 +180,7 @@ mod tests {
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
             if let Ok(packet) = Packet::parse(&bytes) {
                 prop_assert!(is_measurement(&bytes));
-                // What filler there was is not kept.
+                // Filler is not kept.
                 let written = packet.to_bytes();
                 prop_assert_eq!(Packet::parse(&written), Ok(packet));
                 prop_assert_eq!(written.len(), bytes.len());

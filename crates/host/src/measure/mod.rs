@@ -72,7 +72,7 @@ pub struct RunSettings {
 pub struct Bandwidth {
     /// Packets that the scheme took.
     pub sent: u32,
-    /// Those that arrived.
+    /// Packets that arrived.
     pub received: u32,
     /// Bytes of those that arrived.
     pub bytes: u64,
@@ -96,7 +96,7 @@ pub struct Measurements<E, B> {
     next_token: u32,
     echoes: BTreeMap<u32, Echo<E>>,
     run: Option<Run<B>>,
-    /// What arrived of the runs of others, by their source and token.
+    /// Arrivals of other nodes' runs, by source and token.
     arrived: BTreeMap<(NodeId, u32), Arrived>,
     replies: RateLimit,
     outcomes: VecDeque<Outcome<E, B>>,
@@ -139,7 +139,7 @@ enum Stage {
     },
 }
 
-/// What arrived of a run of another node.
+/// Arrivals of a run of another node.
 #[derive(Debug)]
 struct Arrived {
     window: SequenceWindow<u32>,
@@ -245,7 +245,7 @@ impl<E, B> Measurements<E, B> {
                 self.count(from, token, number, packet.len(), now)
             }
             Packet::End { token } => {
-                // Of a run of which nothing arrived, nothing is known.
+                // A run without any arrival yields the default report.
                 let report = self.arrived.get(&(from, token)).map(Arrived::report);
                 let report = report.unwrap_or_default();
                 self.reply(from, Packet::Report { token, report }, mesh, now)

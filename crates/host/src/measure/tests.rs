@@ -127,7 +127,9 @@ fn an_echo_comes_back_or_is_lost() {
 
 #[test]
 fn answers_count_only_from_whoever_was_asked() {
-    let (mut own, mut scheme, now) = (Own::new(70), Scheme::default(), Instant::default());
+    let mut own = Own::new(70);
+    let mut scheme = Scheme::default();
+    let now = Instant::default();
     own.echo(BARN, "echo", now, now + STEP);
     let settings = RunSettings { to: BARN, bytes: 100, duration: STEP, interval: None };
     own.begin_run(settings, "run", now);
@@ -157,7 +159,8 @@ fn a_run_sends_what_the_scheme_takes_and_learns_what_arrived() {
     assert_eq!((result.goodput_bps(), result.lost()), (8e6, 0.0));
 
     // Every fourth packet of the second run is lost, and the first question.
-    let (mut n, mut asked) = (0, false);
+    let mut n = 0;
+    let mut asked = false;
     pair.begin_run(1000, None);
     pair.pass(Duration::from_secs(4), |packet| {
         match Packet::parse(packet) {
@@ -185,8 +188,10 @@ fn a_run_keeps_its_rate_and_makes_up_for_late_calls() {
     assert_eq!((result.sent, result.received), (500, 500));
     assert_eq!(result.goodput_bps(), 1e6);
 
-    let (mut own, start) = (Own::new(1), Instant::default());
-    let (interval, duration) = (Some(Duration::from_millis(4)), Duration::from_secs(1));
+    let mut own = Own::new(1);
+    let start = Instant::default();
+    let interval = Some(Duration::from_millis(4));
+    let duration = Duration::from_secs(1);
     own.begin_run(RunSettings { to: BARN, bytes: 500, duration, interval }, "run", start);
     let mut sent_at = |ms: u64, room| {
         let mut scheme = Scheme { room, ..Scheme::default() };
@@ -212,7 +217,8 @@ fn a_receiver_that_does_not_report_is_given_up() {
     assert_eq!(pair.result(), None);
 
     // The same if the scheme takes nothing, and never a timer in the past.
-    let (mut own, mut now) = (Own::new(1), Instant::default());
+    let mut own = Own::new(1);
+    let mut now = Instant::default();
     let settings =
         RunSettings { to: BARN, bytes: 100, duration: Duration::from_secs(2), interval: None };
     own.begin_run(settings, "run", now);
@@ -228,7 +234,9 @@ fn a_receiver_that_does_not_report_is_given_up() {
 
 #[test]
 fn what_arrives_twice_counts_once() {
-    let (mut own, mut scheme, now) = (Own::new(1), Scheme::default(), Instant::default());
+    let mut own = Own::new(1);
+    let mut scheme = Scheme::default();
+    let now = Instant::default();
     let data = |number| Packet::Data { token: 5, number, filler: 91 }.to_bytes();
     for (number, expected) in [
         (1, Ok(())),
@@ -250,7 +258,9 @@ fn what_arrives_twice_counts_once() {
 
 #[test]
 fn a_member_who_floods_makes_no_state_grow_and_gets_few_answers() {
-    let (mut own, mut scheme, mut now) = (Own::new(1), Scheme::default(), Instant::default());
+    let mut own = Own::new(1);
+    let mut scheme = Scheme::default();
+    let mut now = Instant::default();
     let second = Duration::from_secs(1);
     for token in 0..10_000 {
         let from = NodeId(token as u16);
@@ -276,7 +286,7 @@ fn a_member_who_floods_makes_no_state_grow_and_gets_few_answers() {
     own.forget_idle(now + IDLE);
     assert_eq!(own.runs(), 0);
 
-    // What this host asks for is bounded too.
+    // The runs that this host asks for are bounded, too.
     for _ in 0..MAX_ECHOES + 2 {
         own.echo(BARN, "echo", now, now + second);
     }
@@ -289,8 +299,9 @@ proptest! {
     fn any_packet_is_handled_or_dropped(
         packets in prop::collection::vec(prop::collection::vec(0..8u8, 0..40), 0..40),
     ) {
-        let (mut own, mut scheme, mut now) =
-            (Own::new(0), Scheme { room: 9, ..Scheme::default() }, Instant::default());
+        let mut own = Own::new(0);
+        let mut scheme = Scheme { room: 9, ..Scheme::default() };
+        let mut now = Instant::default();
         let duration = Duration::from_millis(5);
         own.begin_run(RunSettings { to: BARN, bytes: 9, duration, interval: None }, "run", now);
         own.echo(BARN, "echo", now, now + duration);

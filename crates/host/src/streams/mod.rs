@@ -34,11 +34,11 @@ pub struct IngressPacket {
     pub flow: FlowId,
     /// Its layer, 0 being the base.
     pub layer: usize,
-    /// What entered.
+    /// The packet.
     pub packet: Vec<u8>,
 }
 
-/// What keeps a host from what it asks of a stream.
+/// Reason why a host does not get the rate that it asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Name for programs.
@@ -94,7 +94,8 @@ impl<P> Streams<P> {
         stack: &mut Active<'_>,
         scheme: Scheme,
         group: &str,
-        (utility, egress): (UtilityConfig, Egress<P>),
+        utility: UtilityConfig,
+        egress: Egress<P>,
     ) -> Result<(), StreamError> {
         stack.join(scheme, group, utility)?;
         self.egress.insert(group.to_owned(), egress);

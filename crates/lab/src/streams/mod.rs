@@ -68,7 +68,7 @@ impl Lab {
     /// Waits until the links are measured and every stream's receivers can be reached.
     ///
     /// # Errors
-    /// Those of [`wait_for_routes`](Self::wait_for_routes).
+    /// As [`wait_for_routes`](Self::wait_for_routes).
     pub async fn settle_streams(&self) -> Result<(), LabError> {
         for stream in &self.scenario.streams {
             let to: Vec<usize> = stream.receivers.iter().map(|receiver| receiver.node).collect();
@@ -100,9 +100,11 @@ impl Lab {
         let streams = self.scenario.streams.clone();
         let mut running = self.start_tasks(&streams, start);
         let end = streams.iter().map(|stream| Times::of(stream, start).ends).max();
-        let (mut sent, mut received) = (BTreeMap::new(), BTreeMap::new());
+        let mut sent = BTreeMap::new();
+        let mut received = BTreeMap::new();
         let mut seen = Seen::default();
-        let (mut sample_at, cpu_before) = (start + SAMPLE, self.cpu_times()?);
+        let mut sample_at = start + SAMPLE;
+        let cpu_before = self.cpu_times()?;
 
         // Collect results as tasks end. In between, check the daemons and sample their state.
         while !running.is_empty() {
@@ -153,7 +155,8 @@ impl Lab {
             for (n, receiver) in stream.receivers.iter().enumerate() {
                 let client = self.client(receiver.node).clone();
                 let names = stream.layers.iter().map(|layer| layer.name.clone()).collect();
-                let (group, receiver) = (stream.group.clone(), receiver.clone());
+                let group = stream.group.clone();
+                let receiver = receiver.clone();
                 let receiver = Receiver { client, group, names, receiver, packet, start, times };
                 running.spawn(async move { Ok(Ended::Receiver(number, n, receiver.run().await?)) });
             }
@@ -180,11 +183,7 @@ impl Lab {
                     let (name, group, to) = key.clone();
                     let fresh = StreamQueueOutcome { node: name, group, to, ..Default::default() };
                     let entry = seen.queues.entry(key).or_insert(fresh);
-                    entry.receivers = queue.receivers;
-                    entry.most_held = entry.most_held.max(queue.held.iter().sum());
-                    entry.most_drop_queue = entry.most_drop_queue.max(queue.drop_queue);
-                    (entry.sent, entry.dropped) = (queue.sent, queue.dropped);
-                    entry.lost = queue.lost;
+                    entry.sample(queue.values);
                 }
             }
         }
@@ -215,7 +214,8 @@ impl Lab {
                 }
             };
             let layers = stream.layers.iter().enumerate().map(layer).collect();
-            let (node, group) = (name(receiver.node), stream.group.clone());
+            let node = name(receiver.node);
+            let group = stream.group.clone();
             let problem = seen.problems.get(&(node.clone(), group)).cloned().flatten();
             StreamReceiverOutcome { problem, ..received.outcome(node, layers, packet_bytes, times) }
         });

@@ -107,7 +107,8 @@ impl RadioChannel {
 
     /// Computes who reaches whom from the positions.
     fn meet(&mut self) {
-        let (fader, floor) = (&self.fader, self.floor);
+        let fader = &self.fader;
+        let floor = self.floor;
         let neighbour = |(radio, mean): (u32, f64)| Neighbour {
             radio,
             last_draw: fader.last_draw(floor / mean),
@@ -215,7 +216,9 @@ impl RadioChannel {
         if receiver != Some(heard.from) || now_ns >= heard.ended_ns + self.coherence_ns {
             return;
         }
-        let (radio, link, power) = (heard.from as u32, heard.link, heard.power);
+        let radio = heard.from as u32;
+        let link = heard.link;
+        let power = heard.power;
         let again = Arrival { radio, link, power };
         match arrivals.binary_search_by_key(&radio, |arrival| arrival.radio) {
             Ok(at) => arrivals[at] = again,

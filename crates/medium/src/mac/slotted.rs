@@ -184,7 +184,8 @@ impl Slotted {
         outgoing.airtime_ns += airtime_ns;
         outgoing.in_flight = true;
         context.air.statistics.radios[radio].frames_sent += 1;
-        let (access, frame) = (outgoing.access, Arc::clone(&outgoing.frame));
+        let access = outgoing.access;
+        let frame = Arc::clone(&outgoing.frame);
         let payload = Payload::Data { access, frame, attempt: 0 };
 
         // A frame longer than the slot also takes the following slots.

@@ -42,7 +42,8 @@ impl Fading {
 
     /// Returns the factor that is exceeded with probability `p`, by bisection.
     pub(crate) fn exceeded_with(self, p: f64) -> f64 {
-        let (mut low, mut high) = (0.0, 1.0);
+        let mut low = 0.0;
+        let mut high = 1.0;
         while self.exceeds(high) > p {
             (low, high) = (high, 2.0 * high);
         }

@@ -61,7 +61,8 @@ impl PathLoss {
     /// 10^7 m.
     pub(crate) fn reach_m(&self, db: f64) -> f64 {
         // Bisection, which works for every model because the loss never falls with distance.
-        let (mut near, mut far) = (0.0, 1e7);
+        let mut near = 0.0;
+        let mut far = 1e7;
         if self.db(far) <= db {
             return f64::INFINITY;
         }

@@ -53,7 +53,8 @@ impl ErrorRate {
         // `max` also replaces NaN, which means no signal and no noise.
         let sinr = sinr.max(LOWEST);
         let i = (leading_bits(sinr) - leading_bits(LOWEST)) as usize;
-        let (below, above) = (self.points[i], self.points[i + 1]);
+        let below = self.points[i];
+        let above = self.points[i + 1];
 
         // All steps of an octave have the same width, so the lower mantissa bits are the position
         // between the two points.

@@ -122,7 +122,8 @@ fn frames_that_answer_nothing_have_a_fading_of_their_own() {
     radios.fading_coherence_ns = SECOND;
     let config = MediumConfig { channel: ChannelConfig::Radio(radios), ..config };
     let total = spaced(config, 20_000, |_| Access::Broadcast);
-    let (sent, p) = (total.frames_sent as f64, (-std::f64::consts::FRAC_PI_4).exp());
+    let sent = total.frames_sent as f64;
+    let p = (-std::f64::consts::FRAC_PI_4).exp();
     let share = total.deliveries as f64 / sent;
     assert!((share - p).abs() < 4.0 * (p * (1.0 - p) / sent).sqrt(), "{share}, expected {p}");
 }

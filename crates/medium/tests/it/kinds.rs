@@ -12,7 +12,8 @@ const US: u64 = 1_000;
 /// Returns the chain of radios 0, 1 and 2, and radio 3 out of reach. `pair` has a link of `kind` in
 /// both directions.
 fn config(pair: (usize, usize), kind: LinkKind) -> MediumConfig {
-    let (a, b) = (RadioId(pair.0), RadioId(pair.1));
+    let a = RadioId(pair.0);
+    let b = RadioId(pair.1);
     let pairs = [(0, 1, 0.0), (1, 0, 0.0), (1, 2, 0.0), (2, 1, 0.0)];
     let links = links(4, &pairs);
     let kinds = BTreeMap::from([((a, b), kind), ((b, a), kind)]);
@@ -87,7 +88,8 @@ fn kinds_that_cannot_be_are_refused() {
     assert_eq!(refused(config((1, 1), kind)), MediumError::SelfLink { radio: RadioId(1) });
     let slow = LinkKind::Air { bit_rate_bps: 10 };
     assert_eq!(refused(config((1, 2), slow)), MediumError::BadBitRate { bit_rate_bps: 10 });
-    let (conflict, order) = (Conflict::Audible, SlotOrder::Random);
+    let conflict = Conflict::Audible;
+    let order = SlotOrder::Random;
     let mac = MacConfig::Slotted { slot_ns: 1_000_000, conflict, order };
     let slotted = refused(MediumConfig { mac, ..config((1, 2), kind) });
     assert!(slotted.to_string().contains("need DCF"), "{slotted}");

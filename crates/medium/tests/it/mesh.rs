@@ -82,7 +82,8 @@ fn signals_far_below_carrier_sense_can_be_left_out() {
             radio.interference_floor_dbm = floor_dbm;
         })
     };
-    let (all, cut) = (with_floor(f64::NEG_INFINITY), with_floor(-95.0));
+    let all = with_floor(f64::NEG_INFINITY);
+    let cut = with_floor(-95.0);
     let same = |i: usize| (cut[i] / all[i] - 1.0).abs() < 0.02;
     assert!(same(0) && same(1) && same(2), "{cut:?} with the cut, {all:?} without");
 }

@@ -41,7 +41,8 @@ struct Station {
 impl Cell {
     /// Creates a cell with frames of 1500 bytes and 36 bytes of overhead.
     pub(crate) fn new(phy: Phy, rate_bps: u64, attempts: Option<u32>) -> Self {
-        let (frame_ns, ack_ns) = (phy.airtime_ns(1_536, rate_bps), phy.ack_airtime_ns(rate_bps));
+        let frame_ns = phy.airtime_ns(1_536, rate_bps);
+        let ack_ns = phy.ack_airtime_ns(rate_bps);
         Self { phy, frame_ns, ack_ns, rts_ns: None, attempts }
     }
 
@@ -62,7 +63,9 @@ impl Cell {
             attempt: 0,
         };
         let mut cell: Vec<Station> = (0..stations).map(|_| fresh(&mut rng)).collect();
-        let (mut sent, mut good, mut now_ns) = (0, 0, 0);
+        let mut sent = 0;
+        let mut good = 0;
+        let mut now_ns = 0;
         while sent < frames {
             // The stations whose countdown ends first transmit. A single one succeeds.
             let due_ns = |station: &Station| station.from_ns + station.slots * phy.slot_ns;

@@ -27,7 +27,8 @@ fn line(metres: &[f64]) -> MediumConfig {
 /// instants at which transmissions began.
 fn play(config: MediumConfig, begins: &[(u64, usize)]) -> (Vec<(usize, usize)>, Vec<u64>) {
     let mut medium = Medium::new(config).unwrap();
-    let (mut heard, mut began) = (Vec::new(), Vec::new());
+    let mut heard = Vec::new();
+    let mut began = Vec::new();
     let mut begins = begins.iter().peekable();
     loop {
         let request_ns = begins.peek().map(|(us, _)| us * US);
@@ -198,7 +199,8 @@ fn of_two_frames_with_rayleigh_powers_the_stronger_is_decoded() {
     for loss in [0.05, 0.3, 0.7] {
         let r = -f64::ln(1.0 - loss);
         let p = f64::exp(-r) - f64::exp(-1.1 * r) / 1.1;
-        let (mean, deviation) = (2.0 * rounds as f64 * p, (2.0 * rounds as f64 * p).sqrt());
+        let mean = 2.0 * rounds as f64 * p;
+        let deviation = (2.0 * rounds as f64 * p).sqrt();
         let read = play(hidden(loss, LinkPower::Rayleigh), &together).0.len() as f64;
         assert!((read - mean).abs() < 4.0 * deviation, "{loss}: {read}, expected {mean}");
         assert_eq!(play(hidden(loss, LinkPower::Equal), &together).0, []);

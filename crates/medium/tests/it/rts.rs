@@ -82,7 +82,8 @@ fn a_hidden_terminal_that_hears_the_cts_waits_for_the_acknowledgment() {
         while let Some(output) = medium.poll_output() {
             if let Output::Grant { radio, at_ns } = output {
                 begins.push((radio.0, at_ns));
-                let (access, frame) = (Access::Unicast(RadioId(1)), vec![7; 1_000].into());
+                let access = Access::Unicast(RadioId(1));
+                let frame = vec![7; 1_000].into();
                 medium.supply(at_ns, radio, access, frame).unwrap();
             }
         }
@@ -112,7 +113,8 @@ fn who_hears_only_the_rts_waits_for_the_end_of_the_exchange() {
         while let Some(output) = medium.poll_output() {
             if let Output::Grant { radio, at_ns } = output {
                 begins.push((radio.0, at_ns));
-                let (access, frame) = (Access::Unicast(RadioId(0)), vec![7; 1_000].into());
+                let access = Access::Unicast(RadioId(0));
+                let frame = vec![7; 1_000].into();
                 let to_one = if radio.0 == 0 { Access::Unicast(RadioId(1)) } else { access };
                 medium.supply(at_ns, radio, to_one, frame).unwrap();
             }
@@ -187,6 +189,7 @@ fn hidden_terminals_lose_less_data_with_rts() {
         let total = medium.statistics().total();
         total.frames_collided as f64 / total.frames_sent as f64
     };
-    let (with, without) = (collided(0), collided(9_999));
+    let with = collided(0);
+    let without = collided(9_999);
     assert!(with < 0.01 && without > 0.2, "{with} with RTS, {without} without");
 }

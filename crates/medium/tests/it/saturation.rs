@@ -14,7 +14,8 @@ fn compare(phy: Phy, rate_bps: u64, attempts: Option<u32>, p_tolerance: f64) {
     for stations in [1, 2, 5, 10, 20, 50] {
         let expected = Cell::new(phy, rate_bps, attempts).saturate(stations, 3_000_000);
         let measured = measure(phy, rate_bps, stations, attempts, SECONDS);
-        let (p, s) = (measured.collided - expected.collided, measured.mbps / expected.mbps - 1.0);
+        let p = measured.collided - expected.collided;
+        let s = measured.mbps / expected.mbps - 1.0;
         let ok = p.abs() <= p_tolerance && s.abs() <= 0.01;
         assert!(ok, "{stations} stations: {measured:?}, Monte Carlo {expected:?}");
     }
@@ -46,7 +47,8 @@ fn compare_rts(phy: Phy, rate_bps: u64) {
         let cell = Cell::new(phy, rate_bps, Some(7)).with_rts(rate_bps);
         let expected = cell.saturate(stations, 3_000_000);
         let measured = measure_rts(phy, rate_bps, stations, 7, SECONDS);
-        let (p, s) = (measured.collided - expected.collided, measured.mbps / expected.mbps - 1.0);
+        let p = measured.collided - expected.collided;
+        let s = measured.mbps / expected.mbps - 1.0;
         let ok = p.abs() <= 0.005 && s.abs() <= 0.01;
         assert!(ok, "{stations} stations: {measured:?}, Monte Carlo {expected:?}");
     }

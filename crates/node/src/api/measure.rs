@@ -39,7 +39,8 @@ pub(super) async fn echo_path(
 /// Measures the median of some round trips, s, as many as come back in [`ECHO_TIME`].
 async fn round_trip(handle: &Handle, to: NodeId, count: u8) -> Result<Option<f64>, ApiError> {
     let until = handle.call(|node| node.clock().now() + ECHO_TIME).await?;
-    let (mut rtts, mut late) = (Vec::new(), Vec::new());
+    let mut rtts = Vec::new();
+    let mut late = Vec::new();
     for _ in 0..count {
         let mut answer = handle.call(move |node| node.echo(to, until)).await?;
         match timeout(ECHO_PAUSE, &mut answer).await {

@@ -95,7 +95,9 @@ async fn start(
     digest: Digest,
 ) -> Result<(), ApiError> {
     let journal = handle.call(|node| node.outgoing_journal()).await?;
-    let (flow, kept, written) = (outgoing.manifest.flow, outgoing.clone(), journal.clone());
+    let flow = outgoing.manifest.flow;
+    let kept = outgoing.clone();
+    let written = journal.clone();
     blocking(move || written.save(&kept)).await?.map_err(|e| {
         ApiError::new(ErrorCode::File, format!("the state directory cannot be written: {e}"))
     })?;

@@ -1,6 +1,10 @@
 //! JSON types of the HTTP API, which the command line uses too.
 
-use ncmesh_console::schema::{FlowValues, Position};
+pub use ncmesh_console::schema::StreamSending;
+use ncmesh_console::schema::{
+    CodingValues, FlowValues, NodeValues, PeerValues, Position, QueueValues, ReceivedValues,
+    SourceValues, StreamReceiverValues,
+};
 use ncmesh_engine::file::ReceiverState;
 use ncmesh_engine::tunnel::RelayMode;
 use ncmesh_stack::Usage;
@@ -35,20 +39,15 @@ pub struct Status {
     /// salt of its start, and of numbers that it had not used.
     #[serde(default)]
     pub somebody_sends_as_this_node: bool,
-    /// Seconds since the daemon started.
-    pub uptime_s: f64,
     /// Description of the radio, in words.
     pub radio: String,
     /// Length of the largest frame, bytes.
     pub mtu: usize,
     /// Directory of received files. Absent if the node accepts none.
     pub inbox: Option<PathBuf>,
-    /// Number of nodes heard directly.
-    pub neighbors: usize,
-    /// Number of other nodes known.
-    pub nodes: usize,
-    /// Number of transfers in progress.
-    pub transfers_open: usize,
+    /// Its values.
+    #[serde(flatten)]
+    pub values: NodeValues,
     /// Parts of files whose sources are gone.
     pub kept: KeptParts,
     /// Runs of the program after a received file (`[inbox] hook`).
@@ -184,34 +183,12 @@ pub struct Stream {
     pub queues: Vec<StreamQueue>,
 }
 
-/// State of a stream at its source.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct StreamSending {
-    /// Packets sent by the application, by layer.
-    pub packets: Vec<u64>,
-    /// Packets that wait for admission, which is limited in each slot.
-    pub waiting: u32,
-    /// Packets refused because too many waited.
-    pub refused: u64,
-}
-
 /// State of a stream at a receiver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamReceiving {
-    /// Packets received, by layer.
-    pub packets: Vec<u64>,
-    /// Bytes received, by layer.
-    pub bytes: Vec<u64>,
-    /// Virtual queue (Z), packets.
-    pub z: f64,
-    /// Virtual pressure (Y), packets.
-    pub pressure: f64,
-    /// Requested minimum rate, bit/s; 0 if there is none.
-    pub min_rate_bps: f64,
-    /// Recent rate received, bit/s. Absent for the first seconds.
-    pub rate_bps: Option<f64>,
-    /// Recent rate of the source, bit/s. Absent for the first seconds.
-    pub offered_bps: Option<f64>,
+    /// Its values.
+    #[serde(flatten)]
+    pub values: StreamReceiverValues,
     /// Ports that layers are written to, for instance `base=udp:6004`.
     pub playing: Vec<String>,
     /// Reason why the receiver does not get the rate it asks for.
@@ -244,26 +221,9 @@ pub struct JoinedGroup {
 pub struct StreamQueue {
     /// Name of the next hop.
     pub to: String,
-    /// Receivers reached through it (m).
-    pub receivers: u32,
-    /// Packets held, by layer. With the place-holders they make up Q.
-    pub held: Vec<u32>,
-    /// Place-holders in Q: the mean virtual pressure of the receivers behind the next hop.
-    pub place_holders: f64,
-    /// Drop queue (D), packets.
-    pub drop_queue: f64,
-    /// Queue length that the next hop reported, packets.
-    pub downstream: f64,
-    /// Differential backlog (W), packets.
-    pub weight: f64,
-    /// Estimated capacity of the link, packets per slot (mu).
-    pub rate: f64,
-    /// Packets sent, by layer.
-    pub sent: Vec<u64>,
-    /// Packets dropped, by layer.
-    pub dropped: Vec<u64>,
-    /// Packets that the radio failed to deliver.
-    pub lost: u64,
+    /// Its values.
+    #[serde(flatten)]
+    pub values: QueueValues,
 }
 
 /// Share of coded frames from which on a node is not said to code too little: neighbours that it
@@ -275,19 +235,9 @@ pub const MOSTLY_CODED: f64 = 0.5;
 pub struct Coding {
     /// Name of the scheme.
     pub scheme: String,
-    /// Data frames sent.
-    pub sent: u64,
-    /// Number of those frames that carried two packets.
-    pub coded: u64,
-    /// Coded over sent: the coding ratio of Huang et al., section V-A. Absent before the first
-    /// frame.
-    pub ratio: Option<f64>,
-    /// Packets decoded here.
-    pub decoded: u64,
-    /// Coded frames with a packet for this node that could not be decoded.
-    pub undecodable: u64,
-    /// Packets retransmitted because a next hop missed them.
-    pub repeated: u64,
+    /// Its counters.
+    #[serde(flatten)]
+    pub values: CodingValues,
     /// Hold times of packets, if the scheme determines them itself.
     pub holds: Vec<Hold>,
     /// Neighbours that this node does not code for at present.
@@ -351,22 +301,14 @@ pub struct Peer {
     pub position: Option<Position>,
     /// Whether the node is heard directly.
     pub neighbor: bool,
-    /// Share of this node's broadcasts that the peer receives, 0 to 1.
-    pub delivery_to: Option<f64>,
-    /// Share of the peer's broadcasts that this node receives, 0 to 1.
-    pub delivery_from: Option<f64>,
-    /// Expected number of transmissions along the best path (ETX). Absent if the peer is
-    /// unreachable.
-    pub etx: Option<f64>,
-    /// Number of hops of that path.
-    pub hops: Option<usize>,
-    /// Name of the first hop of that path.
+    /// Its values.
+    #[serde(flatten)]
+    pub values: PeerValues,
+    /// Name of the first hop of the best path.
     pub next_hop: Option<String>,
     /// Oldest and newest version of the wire format that a neighbour understands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire_versions: Option<[u8; 2]>,
-    /// Seconds since a frame of the peer was heard directly.
-    pub last_heard_s: Option<f64>,
 }
 
 /// Direction of a transfer.
@@ -440,26 +382,16 @@ pub struct Transfer {
     pub reason: Option<String>,
     /// Whether the transfer has ended at this node.
     pub ended: bool,
-    /// Bytes received; at the source, bytes that the slowest receiver has.
-    pub bytes: u64,
-    /// Duration so far, or in total, since the transfer began or was resumed here, s.
-    pub seconds: f64,
-    /// Rate over that duration, kbit/s.
-    pub kbit_s: f64,
+    /// How much of the file is there.
+    #[serde(flatten)]
+    pub values: ReceivedValues,
     /// Receivers; at the source only.
     pub receivers: Vec<Receiver>,
-    /// Data packets sent by the source itself.
-    pub source_packets: u64,
-    /// Payload bytes of the source's packets divided by the size of the file.
-    pub source_redundancy: f64,
+    /// Work of the source.
+    #[serde(flatten)]
+    pub sent: SourceValues,
     /// Names of the forwarders, at the source only; `cascade` lists none.
     pub forwarders: Vec<String>,
-    /// Innovative packets; at a receiver.
-    pub innovative: u64,
-    /// Redundant packets; at a receiver.
-    pub redundant: u64,
-    /// Batches with a wrong hash; at a receiver.
-    pub bad_batches: u64,
 }
 
 /// Receiver of a transfer, as the source sees it.
@@ -473,12 +405,9 @@ pub struct Receiver {
     pub state: State,
     /// Reason, if it refused.
     pub reason: Option<String>,
-    /// Bytes it has acknowledged.
-    pub bytes: u64,
-    /// Duration so far, or in total, s.
-    pub seconds: f64,
-    /// Rate over that duration, kbit/s.
-    pub kbit_s: f64,
+    /// How much of the file it has acknowledged.
+    #[serde(flatten)]
+    pub values: ReceivedValues,
 }
 
 /// Receivers of a file.
@@ -511,7 +440,7 @@ pub struct SendRequest {
     #[serde(default)]
     #[ts(optional)]
     pub name: Option<String>,
-    /// Name of the file scheme. `auto` if absent: the first one of the registry.
+    /// Name of the file scheme; `auto`, the default one, if absent.
     #[serde(default)]
     #[ts(optional)]
     pub scheme: Option<String>,

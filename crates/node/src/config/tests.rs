@@ -315,7 +315,8 @@ fn the_examples_of_the_guide_are_configurations() {
     let tunnel = include_str!("../../../../docs/guide/tunnel.md");
     let streams = include_str!("../../../../docs/guide/streams.md");
     let sections = blocks(tunnel).chain(blocks(streams)).filter(|block| block.starts_with('['));
-    let (mut count, smallest) = (0, SMALLEST.replace("id = 3", "id = 9"));
+    let mut count = 0;
+    let smallest = SMALLEST.replace("id = 3", "id = 9");
     for section in sections {
         parse(&format!("{smallest}{section}")).unwrap();
         count += 1;

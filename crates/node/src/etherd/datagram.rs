@@ -159,7 +159,8 @@ fn fields_of(kind: u8, mut fields: Fields<'_>) -> Option<Datagram<'_>> {
         3 => Datagram::Request,
         4 => Datagram::Withdraw,
         5 => {
-            let (serial, to) = (fields.u64()?, fields.u32()?);
+            let serial = fields.u64()?;
+            let to = fields.u32()?;
             let access = if to == TO_ALL { Access::Broadcast } else { Access::Unicast(to) };
             Datagram::Frame { serial, access, bytes: fields.rest() }
         }

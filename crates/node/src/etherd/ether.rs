@@ -196,7 +196,9 @@ impl Ether {
                     self.faults.bad_frames += u64::from(!is_sent);
                 }
                 if !is_sent {
-                    let (outcome, attempts, airtime_ns) = (Outcome::Failed, 0, 0);
+                    let outcome = Outcome::Failed;
+                    let attempts = 0;
+                    let airtime_ns = 0;
                     self.send(send, from, &Datagram::Report { outcome, attempts, airtime_ns });
                 }
             }

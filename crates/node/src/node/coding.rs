@@ -4,6 +4,7 @@
 use super::Node;
 use crate::api::types::{Coding, Hold, MOSTLY_CODED, Stopped};
 use ncmesh_engine::tunnel::{CodingStatus, HoldStatus};
+use ncmesh_host::console::coding_values;
 use std::collections::BTreeMap;
 
 impl Node {
@@ -18,16 +19,12 @@ impl Node {
             next: self.name_of(hold.next),
             hold_s: hold.hold_s,
         };
-        let (ratio, gain, relaying) = (status.ratio(), status.gain(), status.relaying);
+        let (gain, relaying) = (status.gain(), status.relaying);
+        let values = coding_values(&status);
         let stopped = status.stopped.into_iter();
         Coding {
             scheme: scheme.into(),
-            sent: status.sent,
-            coded: status.coded,
-            ratio,
-            decoded: status.decoded,
-            undecodable: status.undecodable,
-            repeated: status.repeated,
+            values,
             holds: status.holds.iter().map(hold).collect(),
             stopped: stopped
                 .map(|(node, reason)| Stopped { neighbor: self.name_of(node), reason })
@@ -66,7 +63,7 @@ impl Node {
 
 /// What to know of a scheme that codes less than it could.
 pub(super) fn hints(coding: &Coding) -> impl Iterator<Item = String> {
-    let is_little = coding.ratio.is_none_or(|ratio| ratio < MOSTLY_CODED);
+    let is_little = coding.values.ratio.is_none_or(|ratio| ratio < MOSTLY_CODED);
     coding.stopped.iter().filter(move |_| is_little).map(|Stopped { neighbor, reason }| {
         let scheme = &coding.scheme;
         format!("{scheme} codes nothing for {neighbor} for now: it {reason}")
@@ -80,9 +77,10 @@ mod tests {
     #[test]
     fn a_node_that_codes_most_frames_is_not_said_to_code_too_little() {
         let stopped = Stopped { neighbor: "s1".into(), reason: "knows only 0 %".into() };
-        let mut coding = Coding { stopped: vec![stopped], ratio: Some(0.84), ..Coding::default() };
+        let mut coding = Coding { stopped: vec![stopped], ..Coding::default() };
+        coding.values.ratio = Some(0.84);
         assert_eq!(hints(&coding).count(), 0);
-        coding.ratio = Some(0.1);
+        coding.values.ratio = Some(0.1);
         assert_eq!(hints(&coding).count(), 1);
     }
 }

@@ -16,7 +16,9 @@ use ncmesh_engine::file::{self, Direction, TransferStatus};
 use ncmesh_engine::name::harmless;
 use ncmesh_engine::stream::StreamStatus;
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
-use ncmesh_host::console::{set_sent, stage};
+use ncmesh_host::console::{
+    received_values, receiving_values, sending_values, set_sent, source_values, stage,
+};
 use ncmesh_wire::{FlowId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -225,31 +227,24 @@ impl Node {
         };
 
         let stage = stage(status.stage);
-        let own = ReceiverState {
-            node: me,
-            stage,
-            bytes: status.bytes.into(),
-            innovative: Some(status.innovative.into()),
-            redundant: Some(status.redundant.into()),
-            ..ReceiverState::default()
-        };
-        let others = status.receivers.iter().map(|receiver| ReceiverState {
-            node: receiver.node.0,
-            stage: receiver_stage(receiver.state),
-            bytes: receiver.bytes.into(),
-            ..ReceiverState::default()
-        });
-        // Only the source knows what it has sent, and only a receiver what it has heard.
-        let state = if is_sending {
-            TransferState {
-                stage: Some(stage),
-                packets: Some(status.source_packets.into()),
-                forwarders: Some(status.forwarders.iter().map(|node| node.0).collect()),
-                receivers: others.collect(),
-            }
+        let mut state = TransferState::default();
+        if is_sending {
+            // Only a receiver knows what it has heard.
+            let others = status.receivers.iter().map(|receiver| ReceiverState {
+                node: receiver.node.0,
+                stage: receiver_stage(receiver.state),
+                bytes: receiver.bytes.into(),
+                ..ReceiverState::default()
+            });
+            source_values(status).tell(&mut state);
+            state.stage = Some(stage);
+            state.forwarders = Some(status.forwarders.iter().map(|node| node.0).collect());
+            state.receivers = others.collect();
         } else {
-            TransferState { receivers: vec![own], ..TransferState::default() }
-        };
+            let mut own = ReceiverState { node: me, stage, ..ReceiverState::default() };
+            received_values(status).tell(&mut own);
+            state.receivers.push(own);
+        }
         let before = std::mem::replace(&mut view.state.transfers[place], state);
         let transfer = place as u32;
         let was = match before.receivers.first() {
@@ -324,24 +319,22 @@ impl Node {
             }
         };
         let layers = status.layers.len();
-        let counts = |numbers: &[u64]| numbers.iter().take(layers).copied().map(Count).collect();
         let me = self.id().0;
-        let receiver = status.receiving.as_ref().map(|receiving| StreamReceiverState {
-            node: me,
-            packets: counts(&receiving.packets),
-            bits: counts(&receiving.bytes.map(|bytes| bytes * 8)),
-            problem: receiving.problem.as_ref().map(ToString::to_string).unwrap_or_default(),
-        });
-        let sending = status.sending.as_ref();
-        view.state.streams[place] = StreamState {
-            taken: sending.map(|sending| counts(&sending.packets)).unwrap_or_default(),
-            receivers: receiver.into_iter().collect(),
-            tree: status
-                .parent
-                .map(|parent| Hop { node: me, parent: parent.0 })
-                .into_iter()
-                .collect(),
-        };
+        let mut state = StreamState::default();
+        if let Some(sending) = &status.sending {
+            sending_values(sending, layers).tell(&mut state);
+        }
+        if let Some(receiving) = &status.receiving {
+            let mut receiver = StreamReceiverState { node: me, ..StreamReceiverState::default() };
+            let values = receiving_values(receiving, layers);
+            values.tell(&mut receiver);
+            receiver.bits = values.bytes.iter().map(|bytes| Count(bytes * 8)).collect();
+            let problem = receiving.problem.as_ref().map(ToString::to_string);
+            receiver.problem = problem.unwrap_or_default();
+            state.receivers.push(receiver);
+        }
+        state.tree.extend(status.parent.map(|parent| Hop { node: me, parent: parent.0 }));
+        view.state.streams[place] = state;
     }
 
     fn look_at_problems(&self, view: &mut View) {

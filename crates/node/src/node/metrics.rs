@@ -1,14 +1,18 @@
 //! The node's counters as OpenMetrics text, for Prometheus and programs like it.
 //!
-//! [`METRICS`] lists each metric once: name, labels, help, and how its values are read. Those of
-//! flows come from the values of a flow, which `ncmesh-console` declares. They are read again for
-//! each scrape, so nothing has to be kept in step. Labels are bounded: peers are those heard
-//! directly, kinds of frames are known ones, transfers are the newest that are under way. The table
-//! of the reference is made from the same list.
+//! [`FAMILIES`] lists the states whose values are metrics; name, unit and help come from the
+//! declaration of each value in `ncmesh-console`. [`METRICS`] lists the others once: name, labels,
+//! help, and how its values are read. They are read again for each scrape, so nothing has to be
+//! kept in step. Labels are bounded: peers are those heard directly, kinds of frames are known
+//! ones, transfers are the newest that are under way. The table of the reference is made from the
+//! same lists.
 
 use super::Node;
 use crate::api::types::{Direction, Status, Transfer};
-use ncmesh_console::schema::{Field, FlowValues, Unit};
+use ncmesh_console::schema::{
+    CodingValues, Field, FlowValues, NodeValues, PeerValues, QueueValues, ReceivedValues,
+    SourceValues, StreamReceiverValues, StreamSending, Unit, Values as _,
+};
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::summary::services;
 use ncmesh_wire::{NodeId, ServiceId};
@@ -61,15 +65,19 @@ impl Metric {
 }
 
 impl Head {
-    /// Returns the description of a value of flows.
-    fn of_flow(field: &Field) -> Self {
+    /// Returns the description of a value of a state.
+    fn of(family: &Family, field: &Field) -> Self {
         let unit = field.unit.name();
-        // The name in JSON may end in its unit already: `rtt_s`, `delivered_bytes`.
-        let stem = field.name.trim_end_matches("_s").trim_end_matches("_bytes");
+        // The name in JSON may be its unit, or end in it: `ratio`, `rtt_s`, `delivered_bytes`.
+        let ends = [&format!("_{unit}"), "_s", "_bps"];
+        let stem = ends.iter().find_map(|end| field.name.strip_suffix(*end));
+        let stem = stem.unwrap_or(field.name);
+        let words = [family.prefix, stem, if stem == unit { "" } else { unit }];
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
         Self {
-            name: format!("flow_{stem}_{unit}"),
+            name: words.join("_"),
             kind: if field.is_counter() { Grows } else { Varies },
-            labels: "`scheme`, `source`, `destination`",
+            labels: family.labels,
             help: field.meaning().trim_end_matches('.').to_owned(),
         }
     }
@@ -81,10 +89,137 @@ impl Head {
     }
 }
 
+/// Values of one entry of a state, with its labels.
+type Entry = (Labels, Vec<Option<f64>>);
+
+/// A state each of whose values is a metric. Lists of layers are summed up.
+struct Family {
+    /// First word of the names, behind `ncmesh_`.
+    prefix: &'static str,
+    /// Labels as the reference has them.
+    labels: &'static str,
+    fields: &'static [Field],
+    /// Values that [`METRICS`] has in another form, or that follow from other metrics.
+    but: &'static [&'static str],
+    read: fn(&Look<'_>) -> Vec<Entry>,
+}
+
+/// The states whose values are metrics, in the order of the text.
+const FAMILIES: &[Family] = &[
+    Family {
+        prefix: "",
+        labels: "",
+        fields: NodeValues::FIELDS,
+        but: &["transfers_open"],
+        read: |look| vec![(Vec::new(), look.status.values.known())],
+    },
+    Family {
+        prefix: "peer",
+        labels: "`peer`",
+        fields: PeerValues::FIELDS,
+        but: &["delivery_to", "delivery_from"],
+        read: |look| {
+            let heard = look.node.peers().into_iter().filter(|peer| peer.neighbor);
+            heard.map(|peer| (vec![("peer", peer.id.to_string())], peer.values.known())).collect()
+        },
+    },
+    Family {
+        prefix: "coding",
+        labels: "`scheme`",
+        fields: CodingValues::FIELDS,
+        but: &[],
+        read: |look| {
+            let labels = |scheme: &String| vec![("scheme", scheme.clone())];
+            look.status.coding.iter().map(|c| (labels(&c.scheme), c.values.known())).collect()
+        },
+    },
+    Family {
+        prefix: "transfer",
+        labels: "`transfer`",
+        fields: SourceValues::FIELDS,
+        but: &[],
+        read: |look| {
+            let labels = |id: &String| vec![("transfer", id.clone())];
+            look.open_transfers().map(|t| (labels(&t.id), t.sent.known())).collect()
+        },
+    },
+    Family {
+        prefix: "transfer_receiver",
+        labels: "`transfer`, `receiver`",
+        fields: ReceivedValues::FIELDS,
+        but: &["bytes", "kbit_s"],
+        read: |look| look.receivers().map(|(labels, values)| (labels, values.known())).collect(),
+    },
+    Family {
+        prefix: "stream_source",
+        labels: "`stream`",
+        fields: StreamSending::FIELDS,
+        but: &[],
+        read: |look| {
+            let streams = look.status.streams.iter();
+            let known = streams.filter_map(|s| Some((s, s.sending.as_ref()?.known())));
+            known.map(|(s, known)| (vec![("stream", s.id.clone())], known)).collect()
+        },
+    },
+    Family {
+        prefix: "stream_receiver",
+        labels: "`stream`",
+        fields: StreamReceiverValues::FIELDS,
+        but: &["bytes"],
+        read: |look| {
+            let streams = look.status.streams.iter();
+            let known = streams.filter_map(|s| Some((s, s.receiving.as_ref()?.values.known())));
+            known.map(|(s, known)| (vec![("stream", s.id.clone())], known)).collect()
+        },
+    },
+    Family {
+        prefix: "stream_queue",
+        labels: "`stream`, `to`",
+        fields: QueueValues::FIELDS,
+        but: &["held"],
+        read: |look| look.queues().map(|(labels, values)| (labels, values.known())).collect(),
+    },
+    Family {
+        prefix: "flow",
+        labels: "`scheme`, `source`, `destination`",
+        fields: FlowValues::FIELDS,
+        but: &[],
+        read: |look| {
+            look.status.flows.iter().map(|flow| (labels_of(flow), flow.values.known())).collect()
+        },
+    },
+];
+
+impl Family {
+    /// Returns the values that are metrics, each with its place among those of the state.
+    fn metrics(&self) -> impl Iterator<Item = (usize, &'static Field)> {
+        let fields = self.fields.iter().enumerate();
+        fields.filter(|(_, field)| !self.but.contains(&field.name))
+    }
+
+    /// Returns the metrics with their values.
+    fn read(&self, look: &Look<'_>) -> Vec<(Head, Values)> {
+        let entries = (self.read)(look);
+        let values = |(place, field): (usize, &Field)| {
+            // One node may have had several flows to another one, whose packets count together.
+            let is_sum = field.is_counter() || field.unit == Unit::Packets;
+            let mut sums = BTreeMap::<&Labels, f64>::new();
+            for (labels, known) in &entries {
+                let Some(value) = known[place] else { continue };
+                let sum = sums.entry(labels).or_default();
+                *sum = if is_sum { *sum + value } else { value };
+            }
+            sums.into_iter().map(|(labels, sum)| (labels.clone(), sum)).collect()
+        };
+        self.metrics().map(|metric| (Head::of(self, metric.1), values(metric))).collect()
+    }
+}
+
 /// Returns the descriptions of all metrics, in the order of the text.
 fn heads() -> impl Iterator<Item = Head> {
-    let flows = FlowValues::FIELDS.iter().map(Head::of_flow);
-    METRICS.iter().map(Metric::head).chain(flows)
+    let states = FAMILIES.iter();
+    let declared = states.flat_map(|of| of.metrics().map(|(_, field)| Head::of(of, field)));
+    METRICS.iter().map(Metric::head).chain(declared)
 }
 
 /// Returns the table of all metrics for the reference, in Markdown.
@@ -116,17 +251,8 @@ const METRICS: &[Metric] = &[
             vec![(labels.into_iter().chain(more).collect(), 1.0)]
         },
     ),
-    Metric("uptime_seconds", Varies, "", "Time since the daemon started", |look| {
-        one(look.status.uptime_s)
-    }),
     Metric("hints", Varies, "", "Problems that `ncmesh status` names", |look| {
         one(look.status.hints.len() as f64)
-    }),
-    Metric("neighbors", Varies, "", "Nodes that are heard directly", |look| {
-        one(look.status.neighbors as f64)
-    }),
-    Metric("nodes", Varies, "", "Other nodes of the mesh that are known", |look| {
-        one(look.status.nodes as f64)
     }),
     // Peers are told apart by id: one that is given another name goes on with its series.
     Metric(
@@ -269,21 +395,7 @@ const METRICS: &[Metric] = &[
         Varies,
         "`transfer`, `receiver`",
         "Bytes of it that a receiver has",
-        |look| {
-            let mine = look.status.name.as_str();
-            let of = |t: &Transfer| -> Values {
-                let labels = |receiver: &str| {
-                    vec![("transfer", t.id.clone()), ("receiver", receiver.to_owned())]
-                };
-                match t.direction {
-                    Direction::Receiving => vec![(labels(mine), t.bytes as f64)],
-                    Direction::Sending => {
-                        t.receivers.iter().map(|r| (labels(&r.name), r.bytes as f64)).collect()
-                    }
-                }
-            };
-            look.open_transfers().flat_map(of).collect()
-        },
+        |look| look.receivers().map(|(labels, values)| (labels, values.bytes as f64)).collect(),
     ),
     Metric(
         "hooks",
@@ -306,18 +418,8 @@ const METRICS: &[Metric] = &[
         "`stream`, `to`",
         "Packets of a stream held for a next hop",
         |look| {
-            let queues = look
-                .status
-                .streams
-                .iter()
-                .flat_map(|stream| stream.queues.iter().map(move |queue| (stream, queue)));
-            queues
-                .map(|(stream, queue)| {
-                    let held: u32 = queue.held.iter().sum();
-                    let labels = vec![("stream", stream.id.clone()), ("to", queue.to.clone())];
-                    (labels, f64::from(held))
-                })
-                .collect()
+            let held = |values: &QueueValues| values.held.iter().sum::<u64>() as f64;
+            look.queues().map(|(labels, values)| (labels, held(values))).collect()
         },
     ),
     Metric(
@@ -328,7 +430,7 @@ const METRICS: &[Metric] = &[
         |look| {
             let layers = look.status.streams.iter().filter_map(|stream| {
                 let received = stream.receiving.as_ref()?;
-                Some(stream.layers.iter().zip(&received.bytes).map(|(layer, bytes)| {
+                Some(stream.layers.iter().zip(&received.values.bytes).map(|(layer, bytes)| {
                     let labels = vec![("stream", stream.id.clone()), ("layer", layer.clone())];
                     (labels, *bytes as f64)
                 }))
@@ -357,6 +459,28 @@ impl Look<'_> {
     /// Returns the newest transfers that are under way.
     fn open_transfers(&self) -> impl Iterator<Item = &Transfer> {
         self.transfers.iter().rev().filter(|t| !t.ended).take(MOST_TRANSFERS)
+    }
+
+    /// Returns each receiver of these transfers, with its labels.
+    fn receivers(&self) -> impl Iterator<Item = (Labels, &ReceivedValues)> {
+        self.open_transfers().flat_map(|t| {
+            let labels =
+                |name: &str| vec![("transfer", t.id.clone()), ("receiver", name.to_owned())];
+            match t.direction {
+                Direction::Receiving => vec![(labels(&self.status.name), &t.values)],
+                Direction::Sending => {
+                    t.receivers.iter().map(|r| (labels(&r.name), &r.values)).collect()
+                }
+            }
+        })
+    }
+
+    /// Returns each queue of each stream, with its labels.
+    fn queues(&self) -> impl Iterator<Item = (Labels, &QueueValues)> {
+        self.status.streams.iter().flat_map(|stream| {
+            let labels = |to: &str| vec![("stream", stream.id.clone()), ("to", to.to_owned())];
+            stream.queues.iter().map(move |queue| (labels(&queue.to), &queue.values))
+        })
     }
 }
 
@@ -391,21 +515,6 @@ fn both_ways(look: &Look<'_>, read: fn(&crate::api::types::Tunnel) -> [u64; 2]) 
     vec![(labels("out"), out as f64), (labels("in"), inward as f64)]
 }
 
-/// Returns a value of all flows.
-fn of_flows(look: &Look<'_>, field: &Field) -> Values {
-    // One node may have had several flows to another one, whose packets count together.
-    let is_sum = !matches!(field.unit, Unit::Seconds | Unit::Share);
-    let mut sums = BTreeMap::<_, f64>::new();
-    for flow in &look.status.flows {
-        let known = flow.values.numbers().find(|(other, _)| other.name == field.name);
-        if let Some((_, value)) = known {
-            let sum = sums.entry(labels_of(flow)).or_default();
-            *sum = if is_sum { *sum + value } else { value };
-        }
-    }
-    sums.into_iter().collect()
-}
-
 fn labels_of(flow: &crate::api::types::Flow) -> Labels {
     let crate::api::types::Flow { scheme, source, destination, .. } = flow.clone();
     vec![("scheme", scheme), ("source", source), ("destination", destination)]
@@ -426,8 +535,7 @@ impl Node {
     pub fn metrics(&self) -> Result<String, fmt::Error> {
         let look = Look { node: self, status: self.status(), transfers: self.transfers() };
         let fixed = METRICS.iter().map(|metric| (metric.head(), (metric.4)(&look)));
-        let flow = |field| (Head::of_flow(field), of_flows(&look, field));
-        text_of(fixed.chain(FlowValues::FIELDS.iter().map(flow)))
+        text_of(fixed.chain(FAMILIES.iter().flat_map(|of| of.read(&look))))
     }
 }
 

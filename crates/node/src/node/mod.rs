@@ -23,7 +23,7 @@ mod unfinished;
 mod view;
 
 use crate::api::types::{ApiError, ErrorCode};
-use crate::config::{InboxLimits, NodeConfig, Rate, V6_MTU_MIN};
+use crate::config::{InboxLimits, NodeConfig, V6_MTU_MIN};
 use crate::state::{Delivered, OutgoingFile, StateDir};
 use crate::store::FileStorage;
 use crate::stream::Ports;
@@ -38,6 +38,7 @@ use ncmesh_engines::REGISTRY;
 use ncmesh_host::files::Files;
 use ncmesh_stack::{ConfigError, Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Versions};
+use reload::NewRate;
 pub(crate) use reload::refused;
 use saving::Savers;
 pub use send::Receivers;
@@ -48,12 +49,19 @@ use streams::Streams;
 use tracing::Level;
 use tunnel::Tunnel;
 
+/// A frame that was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Filled {
+    /// Where it goes; to all if absent, as for a neighbour that told no address.
+    pub to: Option<RadioAddress>,
+}
+
 /// A node.
 pub struct Node {
     /// The configuration that holds now.
     configuration: NodeConfig,
     /// The rate that the radio is to be told of.
-    rate: Option<Option<Rate>>,
+    rate: Option<NewRate>,
     stack: Stack,
     storage: FileStorage,
     clock: Clock,
@@ -259,14 +267,14 @@ impl Node {
         self.stack.set_address(address);
     }
 
-    /// Writes the frame to transmit now. Returns the address that it goes to; `Some(None)` if it is
-    /// for all, or for a neighbour that told no address.
-    pub fn fill(&mut self, out: &mut Vec<u8>) -> Option<Option<RadioAddress>> {
+    /// Writes the frame to transmit now, if there is one.
+    pub fn fill(&mut self, out: &mut Vec<u8>) -> Option<Filled> {
         if !self.wants_radio() {
             return None;
         }
         let filled = self.stack.at(self.clock.now(), &mut self.storage).fill(out)?;
-        Some(filled.to.and_then(|neighbor| self.stack.address_of(neighbor)))
+        let to = filled.to.and_then(|neighbor| self.stack.address_of(neighbor));
+        Some(Filled { to })
     }
 
     /// Ends a transfer.

@@ -12,6 +12,13 @@ use ncmesh_engines::REGISTRY;
 use ncmesh_stack::Stack;
 use ncmesh_wire::Salt;
 
+/// A change of the rate at which the radio sends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewRate {
+    /// The rate; as fast as the radio takes frames if absent.
+    pub(crate) rate: Option<Rate>,
+}
+
 impl Node {
     /// Returns the running configuration.
     #[must_use]
@@ -74,7 +81,7 @@ impl Node {
             && update(&mut old.rate, &udp.rate)
         {
             changed("[radio] rate");
-            self.rate = Some(udp.rate);
+            self.rate = Some(NewRate { rate: udp.rate });
         }
         if let (Some(old), Some(new), Some(tunnel)) =
             (&mut running.tunnel, &new.tunnel, &mut self.tunnel)
@@ -110,7 +117,7 @@ impl Node {
     }
 
     /// Returns the rate that the radio is to send at from now on, once after each change.
-    pub(crate) fn take_rate(&mut self) -> Option<Option<Rate>> {
+    pub(crate) fn take_rate(&mut self) -> Option<NewRate> {
         self.rate.take()
     }
 
@@ -202,8 +209,9 @@ mod tests {
         assert_eq!(log.try_recv(), Ok(tracing::Level::WARN));
         assert_eq!(node.inbox(), Some(&inbox));
         assert_eq!(node.limits.space.max_bytes, Some(1_000_000));
-        assert_eq!(node.take_rate().flatten().map(|rate| rate.bits_per_second), Some(5e6));
-        assert_eq!(node.take_rate(), None);
+        let new = node.take_rate().and_then(|new| new.rate);
+        assert_eq!(new.map(|rate| rate.bits_per_second), Some(5e6));
+        assert!(node.take_rate().is_none());
 
         // What waits for a restart is named each time, what has changed is not.
         let again = node.reload(&file).unwrap();

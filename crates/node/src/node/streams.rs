@@ -2,12 +2,13 @@
 
 use super::Node;
 use crate::api::types::{
-    ApiError, ErrorCode, JoinedGroup, Problem, Stream, StreamQueue, StreamReceiving, StreamSending,
+    ApiError, ErrorCode, JoinedGroup, Problem, Stream, StreamQueue, StreamReceiving,
 };
 use crate::stream::{Layer, Ports, ReceiveStream, SendStream, StreamSection, check_layers};
 use ncmesh_engine::registry::{AUTO, Scheme, ServiceKind};
-use ncmesh_engine::stream::{self, LAYERS, StreamError, StreamPacketError, StreamStatus};
+use ncmesh_engine::stream::{self, StreamError, StreamPacketError, StreamStatus};
 use ncmesh_engines::REGISTRY;
+use ncmesh_host::console::{queue_values, receiving_values, sending_values};
 use ncmesh_host::streams::{Egress, IngressPacket, too_long};
 use std::io;
 
@@ -72,10 +73,11 @@ impl Node {
         check_layers(&request.layers).map_err(bad)?;
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
         let ports = request.layers.iter().map(|layer| (layer.name.clone(), layer.port));
-        let egress = (request.utility(), Egress::Layers(ports.collect()));
+        let egress = Egress::Layers(ports.collect());
         let host = &mut self.streams.host;
-        let joined =
-            scheme().and_then(|scheme| host.join(&mut stack, scheme, &request.group, egress));
+        let joined = scheme().and_then(|scheme| {
+            host.join(&mut stack, scheme, &request.group, request.utility(), egress)
+        });
         joined.map_err(|e| bad(e.to_string()))?;
         let opened = self.streams.ports.open_egress();
         opened.map_err(|e| ApiError::new(ErrorCode::Port, format!("no UDP socket: {e}")))?;
@@ -178,34 +180,13 @@ impl Node {
 
     fn stream(&self, scheme: &str, status: StreamStatus) -> Stream {
         let n = status.layers.len();
-        let packets = |all: [u64; LAYERS]| all[..n].to_vec();
         let queue = |queue: stream::StreamQueue| StreamQueue {
             to: self.name_of(queue.to),
-            receivers: queue.receivers,
-            held: queue.held[..n].to_vec(),
-            place_holders: queue.place_holders,
-            drop_queue: queue.drop_queue,
-            downstream: queue.downstream,
-            weight: queue.weight,
-            rate: queue.rate,
-            sent: packets(queue.sent),
-            dropped: packets(queue.dropped),
-            lost: queue.lost,
-        };
-        let sending = |sending: stream::Sending| StreamSending {
-            packets: packets(sending.packets),
-            waiting: sending.waiting,
-            refused: sending.refused,
+            values: queue_values(&queue, n),
         };
         let problem = self.problem(&status);
         let receiving = |receiving: stream::Receiving| StreamReceiving {
-            packets: packets(receiving.packets),
-            bytes: packets(receiving.bytes),
-            z: receiving.z,
-            pressure: receiving.pressure,
-            min_rate_bps: receiving.minimum_bps,
-            rate_bps: receiving.rates_bps.map(|(rate, _)| rate),
-            offered_bps: receiving.rates_bps.map(|(_, offered)| offered),
+            values: receiving_values(&receiving, n),
             playing: self.playing(&status.group),
             problem: problem.clone(),
         };
@@ -215,7 +196,7 @@ impl Node {
             source: self.name_of(status.flow.source),
             receivers: status.receivers,
             parent: status.parent.map(|parent| self.name_of(parent)),
-            sending: status.sending.map(sending),
+            sending: status.sending.map(|sending| sending_values(&sending, n)),
             receiving: status.receiving.map(receiving),
             queues: status.queues.into_iter().map(queue).collect(),
             group: status.group,

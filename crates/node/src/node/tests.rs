@@ -97,7 +97,7 @@ async fn what_is_left_of_a_file_is_shown_and_can_be_removed() {
     node.tidy();
     answered(&mut node, &mut calls).await;
     let shown = node.transfers();
-    assert_eq!((shown[0].id.as_str(), shown[0].bytes), ("7-00000001", 1000));
+    assert_eq!((shown[0].id.as_str(), shown[0].values.bytes), ("7-00000001", 1000));
     assert_eq!(shown[0].state, State::Lost);
     assert_eq!(node.status().kept, KeptParts { files: 1, bytes: 1000 });
 

@@ -5,6 +5,7 @@ use crate::api::types::{Direction, KeptParts, State, Transfer};
 use crate::state::to_hex;
 use crate::store::parts::{Part, collect};
 use crate::store::reception::discard;
+use ncmesh_console::schema::{ReceivedValues, SourceValues};
 use ncmesh_engine::file::{self, Manifest, Stage, TransferStatus};
 use ncmesh_engine::name::harmless;
 use ncmesh_engine::time::{Duration, Instant};
@@ -131,16 +132,10 @@ impl Node {
             state: State::Lost,
             reason: Some(SOURCE_GONE.into()),
             ended: false,
-            bytes: part.bytes,
-            seconds: 0.0,
-            kbit_s: 0.0,
+            values: ReceivedValues { bytes: part.bytes, ..ReceivedValues::default() },
             receivers: Vec::new(),
-            source_packets: 0,
-            source_redundancy: 0.0,
+            sent: SourceValues::default(),
             forwarders: Vec::new(),
-            innovative: 0,
-            redundant: 0,
-            bad_batches: 0,
         })
     }
 

@@ -4,13 +4,14 @@ use super::unfinished::SOURCE_GONE;
 use super::{Node, coding, graph};
 use crate::api::types::{Direction, Peer, Receiver, State, Status, Traffic, Transfer};
 use crate::state::to_hex;
-use ncmesh_console::schema::Position;
+use ncmesh_console::schema::{NodeValues, PeerValues, Position, ReceivedValues};
 use ncmesh_engine::counters::{DropReason, Tally};
 use ncmesh_engine::file::{self, ReceiverState, ReceiverStatus, Refusal, Stage, TransferStatus};
 use ncmesh_engine::name::harmless;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_engines::REGISTRY;
+use ncmesh_host::console::{received_values, source_values};
 use ncmesh_stack::control;
 use ncmesh_wire::{NodeId, ServiceId, Versions};
 use serde_json::Value;
@@ -39,13 +40,15 @@ impl Node {
             strangers: self.stack.strangers().map(|(id, version)| (id.0, version)).collect(),
             duplicates: self.stack.duplicates().map(|id| id.0).collect(),
             somebody_sends_as_this_node: self.stack.is_impersonated(),
-            uptime_s: self.clock.now().as_secs_f64(),
             radio: self.radio.clone(),
             mtu: self.mtu,
             inbox: self.inbox().cloned(),
-            neighbors: self.stack.inbound().count(),
-            nodes: others.count(),
-            transfers_open: transfers.iter().filter(|t| !has_ended(t)).count(),
+            values: NodeValues {
+                uptime_s: self.clock.now().as_secs_f64(),
+                neighbors: self.stack.inbound().count() as u64,
+                nodes: others.count() as u64,
+                transfers_open: transfers.iter().filter(|t| !has_ended(t)).count() as u64,
+            },
             kept: self.kept_parts(),
             hooks: self.hooks.counts,
             usage: self.stack.usage(),
@@ -156,16 +159,18 @@ impl Node {
             name: topology.state(node).map(|state| state.name.clone()),
             position: self.position_of(node),
             neighbor: inbound.is_some(),
-            delivery_to: (to > 0.0).then_some(to),
-            delivery_from: inbound,
-            etx: paths.etx(node),
-            hops: paths.reaches(node).then_some(path.len()),
+            values: PeerValues {
+                delivery_to: (to > 0.0).then_some(to),
+                delivery_from: inbound,
+                etx: paths.etx(node),
+                hops: paths.reaches(node).then_some(path.len() as u64),
+                last_heard_s: self.last_heard.get(&node).map(|at| now.since(*at).as_secs_f64()),
+            },
             next_hop: path.first().map(|next| self.name_of(*next)),
             wire_versions: self
                 .stack
                 .versions_of(node)
                 .map(|Versions { oldest, newest }| [oldest, newest]),
-            last_heard_s: self.last_heard.get(&node).map(|at| now.since(*at).as_secs_f64()),
         }
     }
 
@@ -208,16 +213,14 @@ impl Node {
             state,
             reason,
             ended: has_ended(t),
-            bytes: t.bytes,
-            seconds: (end - t.started).as_secs_f64(),
-            kbit_s: kbit_s(t.bytes, t.started, end),
+            values: ReceivedValues {
+                seconds: (end - t.started).as_secs_f64(),
+                kbit_s: kbit_s(t.bytes, t.started, end),
+                ..received_values(t)
+            },
             receivers: t.receivers.iter().map(|r| self.receiver(r, t.started, end)).collect(),
-            source_packets: t.source_packets,
-            source_redundancy: t.source_redundancy,
+            sent: source_values(t),
             forwarders: t.forwarders.iter().map(|node| self.name_of(*node)).collect(),
-            innovative: t.innovative,
-            redundant: t.redundant,
-            bad_batches: t.bad_batches,
         }
     }
 
@@ -235,9 +238,12 @@ impl Node {
                 ReceiverState::Refused(why) => Some(why.reason().into()),
                 _ => None,
             },
-            bytes: r.bytes,
-            seconds: (end - started).as_secs_f64(),
-            kbit_s: kbit_s(r.bytes, started, end),
+            values: ReceivedValues {
+                bytes: r.bytes,
+                seconds: (end - started).as_secs_f64(),
+                kbit_s: kbit_s(r.bytes, started, end),
+                ..ReceivedValues::default()
+            },
         }
     }
 

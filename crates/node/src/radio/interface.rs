@@ -155,7 +155,8 @@ impl Interface {
         });
         // The configuration has a name, and the kernel's messages have an index. A name can move to
         // another interface, and an interface can change its name.
-        let (index, is_ours) = (link.header.index, name == Some(&self.name));
+        let index = link.header.index;
+        let is_ours = name == Some(&self.name);
         if !is_ours {
             if self.index == Some(index) {
                 self.lose(name.cloned());
@@ -236,7 +237,8 @@ impl fmt::Display for Told<'_> {
 }
 
 fn parse_address(message: &AddressMessage) -> Option<Address> {
-    let (mut own, mut broadcast) = (None, None);
+    let mut own = None;
+    let mut broadcast = None;
     for attribute in &message.attributes {
         match attribute {
             // The far end's address on point-to-point interfaces, else the same as the local one.

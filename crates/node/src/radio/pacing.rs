@@ -155,7 +155,8 @@ mod tests {
         let start = Instant::now();
         let mut pressure = BackPressure::new(true, start);
         let airtime = Duration::from_millis(12);
-        let (mut now, mut unpaced) = (start, Vec::new());
+        let mut now = start;
+        let mut unpaced = Vec::new();
         for frame in 0..4000 {
             let cost = pressure.sent(airtime, now);
             assert_eq!(cost.airtime, airtime);

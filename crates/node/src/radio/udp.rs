@@ -262,7 +262,8 @@ impl UdpRadio {
     /// Returns what is wrong with the MTU of the interface. Short frames get through all the same.
     fn mtu_problem(&self) -> Option<String> {
         let mtu = self.watch.interface().mtu();
-        let (name, wanted) = (&self.config.interface, self.config.mtu);
+        let name = &self.config.interface;
+        let wanted = self.config.mtu;
         (wanted + IP_OVERHEAD > mtu).then(|| {
             let fits = mtu.saturating_sub(IP_OVERHEAD);
             format!(
@@ -307,7 +308,8 @@ impl UdpRadio {
             // Whether a neighbour has it is not known: the driver keeps the MAC's acknowledgment.
             Ok(_) => TxResult::Sent,
         };
-        let (bytes, now) = (frame.len() + WIRE_OVERHEAD, Instant::now());
+        let bytes = frame.len() + WIRE_OVERHEAD;
+        let now = Instant::now();
         self.sending = None;
         let Cost { airtime, is_paced } = self.pressure.sent(self.pacing.airtime(bytes), now);
         self.is_dirty |= self.pressure.is_missing() == self.hints.is_empty();

@@ -81,7 +81,8 @@ fn ask(socket: &Socket, interface: &mut Interface) -> io::Result<()> {
 
 /// Takes the messages of one datagram. Returns what they mean, and whether an answer ended.
 fn apply(mut bytes: &[u8], interface: &mut Interface) -> (Applied, bool) {
-    let (mut applied, mut ended) = (Applied::Known, false);
+    let mut applied = Applied::Known;
+    let mut ended = false;
     while !bytes.is_empty() {
         // What this version cannot read is of a kind that it does not need.
         let Some(length) = bytes.first_chunk().map(|length| u32::from_ne_bytes(*length) as usize)

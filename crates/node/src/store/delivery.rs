@@ -85,7 +85,8 @@ fn names(name: &str) -> impl Iterator<Item = PathBuf> {
         _ => (name, ""),
     };
     let first = std::iter::once(PathBuf::from(name));
-    let (stem, extension) = (stem.to_owned(), extension.to_owned());
+    let stem = stem.to_owned();
+    let extension = extension.to_owned();
     first.chain((2..=MAX_NAMES).map(move |n| format!("{stem} ({n}){extension}").into()))
 }
 

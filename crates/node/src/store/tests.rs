@@ -354,7 +354,8 @@ fn announcements_claim_no_space_and_batches_no_more_than_is_allowed() {
         }
     }
     let write = |storage: &mut FileStorage, serial, batch| {
-        let (flow, data) = (fixture.another(serial).flow, fixture.batch(batch));
+        let flow = fixture.another(serial).flow;
+        let data = fixture.batch(batch);
         let offset = fixture.manifest.geometry.offset(batch);
         storage.write(flow, batch, offset, data, &merkle::leaf(data))
     };

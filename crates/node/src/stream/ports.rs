@@ -238,7 +238,8 @@ mod tests {
         let flow = FlowId { source: NodeId(1), serial: 1 };
         ports.read("lecture", flow, opened);
 
-        let (mut arrived, mut sent) = (Vec::new(), 100);
+        let mut arrived = Vec::new();
+        let mut sent = 100;
         while arrived.len() < 1000 {
             let batch = tokio::time::timeout(Duration::from_secs(10), out.recv()).await;
             arrived.extend(batch.unwrap().unwrap().into_iter().map(|packet| packet.packet));

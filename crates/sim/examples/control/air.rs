@@ -66,7 +66,9 @@ impl Air {
             let lists = mesh.senses.iter().zip(running).filter(|(_, runs)| **runs);
             spread(&lists.map(|(list, _)| share(list)).collect::<Vec<_>>())
         };
-        let (mut kinds, mut control, mut other) = (Map::new(), 0, 0);
+        let mut kinds = Map::new();
+        let mut control = 0;
+        let mut other = 0;
         for (&kind, tally) in &self.kinds {
             let (service, name) = names(kind);
             *(if CONTROL.contains(&service) { &mut control } else { &mut other }) += tally.bytes;

@@ -31,7 +31,7 @@ const NOTICED: f64 = 0.5;
 /// Kinds of events, in the order in which they take turns.
 const KINDS: [&str; 3] = ["dies", "fades", "appears"];
 
-/// What one kind of event showed.
+/// Measurements of one kind of event.
 #[derive(Default)]
 struct Findings {
     events: usize,
@@ -125,7 +125,7 @@ fn appears(run: &mut Run, node: usize, findings: &mut Findings) -> Result<(), Er
 /// Neighbours that have a good link to a node which is about to die or to fade.
 struct Witnesses {
     begun: Instant,
-    /// Those that have not noticed yet, with the delivery that each told last.
+    /// Nodes that have not noticed yet, with the delivery that each told last.
     open: Vec<(usize, f64)>,
     /// When the last one noticed.
     last: Instant,

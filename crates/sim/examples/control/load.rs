@@ -138,7 +138,8 @@ impl FileLoad {
         }
         self.seen = simulation.observations().len();
         if self.flow.is_none() && simulation.now() >= Instant::default() + START {
-            let (to, contents) = ([self.to], self.contents.clone());
+            let to = [self.to];
+            let contents = self.contents.clone();
             // A source that was switched off, or knows no path yet, tries again later.
             self.flow = simulation.send_file(FILE_SCHEME, self.from, Some(&to), contents).ok();
         }

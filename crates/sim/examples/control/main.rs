@@ -57,7 +57,7 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// Time after which standard error hears how far the simulation is.
 const PROGRESS: Duration = Duration::from_secs(30);
 
-/// What to measure.
+/// Measurement.
 struct Options {
     draw: Draw,
     scenario: Option<PathBuf>,
@@ -211,13 +211,15 @@ fn spares(mesh: &Mesh, running: &mut [bool], count: usize) -> Result<Vec<usize>,
 /// Runs for the time of the measurement. Returns the report on each window, and when all nodes
 /// first had paths to all others.
 fn windows(run: &mut Run, air: &RefCell<Air>, options: &Options) -> (Vec<Value>, Option<f64>) {
-    let (mut reports, mut complete_s) = (Vec::new(), None);
+    let mut reports = Vec::new();
+    let mut complete_s = None;
     // A node that had no path to some other is asked first the next time.
     let mut incomplete = Some(0);
     let end = run.simulation.now() + seconds(options.seconds);
     let mut told = std::time::Instant::now();
     while run.simulation.now() < end {
-        let (from, wall) = (run.simulation.now(), run.wall);
+        let from = run.simulation.now();
+        let wall = run.wall;
         let to = end.min(from + WINDOW);
         while run.simulation.now() < to {
             run.advance(CHECK.min(to.since(run.simulation.now())));
@@ -227,8 +229,8 @@ fn windows(run: &mut Run, air: &RefCell<Air>, options: &Options) -> (Vec<Value>,
             }
             if told.elapsed() >= PROGRESS {
                 told = std::time::Instant::now();
-                let (virtual_s, wall_s) =
-                    (run.simulation.now().as_secs_f64(), run.wall.as_secs_f64());
+                let virtual_s = run.simulation.now().as_secs_f64();
+                let wall_s = run.wall.as_secs_f64();
                 eprintln!("{virtual_s} s simulated in {wall_s:.0} s");
             }
         }

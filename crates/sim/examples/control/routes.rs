@@ -1,4 +1,4 @@
-//! What the nodes' own topologies say about paths, and how good those paths are.
+//! Paths by the nodes' own topologies, and how good they are.
 
 use crate::graph::Graph;
 use crate::statistics::{mean, percentile};
@@ -93,7 +93,10 @@ pub(crate) fn quality(simulation: &Simulation, graph: &Graph, seed: u64) -> Valu
     let destinations: Vec<usize> = (0..DESTINATIONS).map(|_| pick()).collect();
     let next = next_hops(simulation, &destinations);
 
-    let (mut stretch, mut unreachable, mut loops, mut broken) = (Vec::new(), 0, 0, 0);
+    let mut stretch = Vec::new();
+    let mut unreachable = 0;
+    let mut loops = 0;
+    let mut broken = 0;
     for (&to, next) in destinations.iter().zip(&next) {
         // A link costs the same in both directions, so that paths from a node are those to it.
         let best = graph.tree(to).etx;
@@ -141,7 +144,8 @@ enum Walk {
 
 /// Follows the next hops to one destination.
 fn walk(next: &[Option<usize>], graph: &Graph, from: usize, to: usize) -> Walk {
-    let (mut at, mut etx) = (from, 0.0);
+    let mut at = from;
+    let mut etx = 0.0;
     // A path without a loop visits each node at most once.
     for _ in 0..next.len() {
         if at == to {

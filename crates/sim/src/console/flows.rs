@@ -32,7 +32,7 @@ pub(super) struct Flows {
     order: VecDeque<(Instant, u64)>,
     /// Data frames sent and coded by all nodes, at the latest looks.
     coded: VecDeque<(u64, u64)>,
-    /// What nodes said about neighbours for which they code nothing.
+    /// Reasons that nodes gave for coding nothing for a neighbour.
     stopped: BTreeSet<(usize, String)>,
     names: Vec<String>,
 }
@@ -145,7 +145,9 @@ impl Flows {
         snapshot: &Snapshot<'_>,
         events: &mut Vec<(usize, EventKind)>,
     ) -> (Option<f64>, String) {
-        let (mut now, mut codes, mut reasons) = ((0, 0), false, BTreeSet::new());
+        let mut now = (0, 0);
+        let mut codes = false;
+        let mut reasons = BTreeSet::new();
         let mut stopped = BTreeSet::new();
         for (node, host) in snapshot.hosts.iter().enumerate() {
             let statuses = host.stack().map(Stack::coding).into_iter().flatten();
@@ -184,7 +186,8 @@ impl Flows {
 /// Returns how many packets of a flow wait at its source: in the gateway and in the scheme.
 fn waiting(host: &Host, scheme: &str, flow: &Flow) -> u64 {
     let gateway = host.gateway.as_ref().map_or(0, |g| g.waiting_like(&flow.latest) as u64);
-    let (source, destination) = (node_id(flow.from), node_id(flow.to));
+    let source = node_id(flow.from);
+    let destination = node_id(flow.to);
     let flows = host.stack().map(Stack::flows).into_iter().flatten();
     let own = flows.filter(|(name, status)| {
         *name == scheme && status.source == source && status.destination == destination

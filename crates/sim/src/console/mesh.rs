@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const DROPS_EVERY: Duration = Duration::from_secs(1);
 const MANY_DROPS: u64 = 10;
 
-/// What is remembered of the nodes from look to look.
+/// State of the nodes at the last look.
 pub(super) struct Mesh {
     /// Place of each link (sender, receiver), by ids.
     places: BTreeMap<(u16, u16), usize>,
@@ -74,7 +74,7 @@ impl Mesh {
             }
         }
 
-        // What the receivers know of their links.
+        // Deliveries as the receivers have measured them.
         for (place, link) in meta.links.iter().enumerate() {
             let host = usize::from(link.to).checked_sub(1).and_then(|to| snapshot.hosts.get(to));
             let Some(stack) = host.and_then(Host::stack) else { continue };

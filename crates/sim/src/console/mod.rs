@@ -122,7 +122,8 @@ impl<S: Sink> Observer for Console<S> {
         for (node, what) in changes {
             self.note(at, Some(node), what);
         }
-        let (sink, events) = (&mut self.sink, self.events.drain(..));
+        let sink = &mut self.sink;
+        let events = self.events.drain(..);
         self.sampler.sample(&self.meta, state, events, |message| sink.tell(&message))
     }
 

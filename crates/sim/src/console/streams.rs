@@ -6,6 +6,7 @@ use crate::scenario::Scenario;
 use crate::simulation::node_id;
 use ncmesh_console::schema::{Count, Hop, StreamReceiverState, StreamState};
 use ncmesh_engine::stream::StreamStatus;
+use ncmesh_host::console::{receiving_values, sending_values};
 use ncmesh_stack::Stack;
 
 /// Streams of a run, in the scenario's order.
@@ -47,7 +48,8 @@ impl Streams {
         let statuses = |host: &Host| host.stack().map(Stack::streams).unwrap_or_default();
         let all: Vec<_> = snapshot.hosts.iter().map(statuses).collect();
         for stream in &mut self.streams {
-            let (source, group) = (node_id(stream.from), stream.group.as_str());
+            let source = node_id(stream.from);
+            let group = stream.group.as_str();
             let is_own =
                 |status: &&StreamStatus| status.flow.source == source && status.group == group;
             let at = |node: usize| {
@@ -55,16 +57,16 @@ impl Streams {
                 statuses.into_iter().find(is_own)
             };
             if let Some(sending) = at(stream.from).and_then(|status| status.sending.as_ref()) {
-                stream.state.taken = counts(&sending.packets[..stream.layers]);
+                sending_values(sending, stream.layers).tell(&mut stream.state);
             }
             for receiver in &mut stream.state.receivers {
                 let status = at(usize::from(receiver.node.saturating_sub(1)));
                 let Some(receiving) = status.and_then(|status| status.receiving.as_ref()) else {
                     continue;
                 };
-                receiver.packets = counts(&receiving.packets[..stream.layers]);
-                let bits = receiving.bytes[..stream.layers].iter().map(|bytes| bytes * 8);
-                receiver.bits = bits.map(Count).collect();
+                let values = receiving_values(receiving, stream.layers);
+                values.tell(receiver);
+                receiver.bits = values.bytes.iter().map(|bytes| Count(bytes * 8)).collect();
                 let problem = receiving.problem.as_ref().map(ToString::to_string);
                 receiver.problem = problem.unwrap_or_default();
             }
@@ -76,9 +78,4 @@ impl Streams {
         }
         self.streams.iter().map(|stream| stream.state.clone()).collect()
     }
-}
-
-/// Returns counters as messages have them.
-fn counts(numbers: &[u64]) -> Vec<Count> {
-    numbers.iter().copied().map(Count).collect()
 }

@@ -7,7 +7,7 @@ use ncmesh_console::schema::{
     Count, EventKind, Meta, Rank, ReceiverState, Stage, Transfer, TransferState,
 };
 use ncmesh_engine::file::{self, Direction, TransferStatus};
-use ncmesh_host::console::stage;
+use ncmesh_host::console::{received_values, source_values, stage};
 use ncmesh_stack::Stack;
 use ncmesh_wire::FlowId;
 use std::collections::BTreeMap;
@@ -87,7 +87,8 @@ impl Transfers {
         snapshot: &Snapshot<'_>,
         events: &mut Vec<(usize, EventKind)>,
     ) {
-        let (flow, state) = (self.flows[place], &mut self.states[place]);
+        let flow = self.flows[place];
+        let state = &mut self.states[place];
         let transfer = u32::try_from(place).unwrap_or(u32::MAX);
         let source = usize::from(flow.source.0.saturating_sub(1));
         let status = |node: usize, direction| {
@@ -101,7 +102,7 @@ impl Transfers {
             if sending.stage == file::Stage::Open && is_said_done {
                 sending.stage = file::Stage::Complete;
             }
-            state.packets = Some(sending.source_packets.into());
+            source_values(&sending).tell(state);
             state.forwarders = Some(sending.forwarders.iter().map(|node| node.0).collect());
             enter(state.stage.get_or_insert_default(), &sending, transfer, source, events);
         }
@@ -114,9 +115,7 @@ impl Transfers {
                 let written = snapshot.hosts[node].storage().written_batches(flow);
                 receiver.complete = written.collect();
             }
-            receiver.bytes = status.bytes.into();
-            receiver.innovative = Some(status.innovative.into());
-            receiver.redundant = Some(status.redundant.into());
+            received_values(&status).tell(receiver);
             let begun = status.begun.map(|file::Begun { batch, rank, packets }| Rank {
                 generation: batch,
                 rank,

@@ -27,7 +27,7 @@ pub enum Stage {
 pub struct Step<'a> {
     /// The mesh.
     pub sim: &'a Simulation,
-    /// What it is doing.
+    /// Stage of the run.
     pub stage: Stage,
 }
 
@@ -45,7 +45,8 @@ impl Step<'_> {
             }
             Stage::Transfer { from } => {
                 let transfers = self.sim.host(from).stack().map(Stack::transfers);
-                let (mut have, mut all) = (0, 0);
+                let mut have = 0;
+                let mut all = 0;
                 for transfer in transfers.iter().flatten() {
                     all += transfer.size * transfer.receivers.len() as u64;
                     have += transfer.receivers.iter().map(|receiver| receiver.bytes).sum::<u64>();

@@ -1,5 +1,6 @@
 //! Results of flows through a tunnel.
 
+use ncmesh_console::schema::CodingValues;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -96,18 +97,9 @@ pub struct TcpOutcome {
 /// What a node coded across flows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CodingOutcome {
-    /// Data frames sent.
-    pub sent: u64,
-    /// Number of those frames that carried two packets.
-    pub coded: u64,
-    /// Coded over sent (Huang et al., section V-A). Null if none was sent.
-    pub ratio: Option<f64>,
-    /// Packets decoded here.
-    pub decoded: u64,
-    /// Coded frames with a packet for this node that it could not decode.
-    pub undecodable: u64,
-    /// Packets retransmitted because a neighbour missed them.
-    pub repeated: u64,
+    /// Its counters.
+    #[serde(flatten)]
+    pub values: CodingValues,
     /// Best hold time at the end, mean over the directions, s. Null if the scheme determines none.
     pub hold_s: Option<f64>,
     /// Neighbours that the node did not code for at the end, each with the reason.

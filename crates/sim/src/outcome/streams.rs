@@ -1,5 +1,6 @@
 //! Results of live streams.
 
+use ncmesh_console::schema::QueueValues;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -88,9 +89,9 @@ pub struct StreamQueueOutcome {
     /// Next hop.
     pub to: String,
     /// Receivers downstream (m), in the last sample.
-    pub receivers: u32,
+    pub receivers: u64,
     /// Maximum length of the queue, packets (Q).
-    pub most_held: u32,
+    pub most_held: u64,
     /// Maximum length of its drop queue, packets (D).
     pub most_drop_queue: f64,
     /// Packets sent by layer, since the queue exists.
@@ -99,4 +100,18 @@ pub struct StreamQueueOutcome {
     pub dropped: Vec<u64>,
     /// Packets that the radio gave up on, since the queue exists.
     pub lost: u64,
+}
+
+impl StreamQueueOutcome {
+    /// Takes a sample of the queue.
+    pub fn sample(&mut self, queue: QueueValues) {
+        // Backlogs are kept as maxima. The other values are totals or states, of which the latest
+        // sample counts.
+        self.most_held = self.most_held.max(queue.held.iter().sum());
+        self.most_drop_queue = self.most_drop_queue.max(queue.drop_queue);
+        self.receivers = queue.receivers;
+        self.sent = queue.sent;
+        self.dropped = queue.dropped;
+        self.lost = queue.lost;
+    }
 }

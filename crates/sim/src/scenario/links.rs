@@ -133,7 +133,8 @@ pub(super) fn list(text: &str, file: &str) -> Result<Topology, ScenarioError> {
             indices.insert(name.to_owned(), topology.nodes.len() - 1);
             Ok(topology.nodes.len() - 1)
         };
-        let (from, to) = (index(from)?, index(to)?);
+        let from = index(from)?;
+        let to = index(to)?;
         topology.links.push((from, to, loss(cell, place)?));
     }
     Ok(topology)

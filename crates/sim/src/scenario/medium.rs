@@ -5,19 +5,16 @@
 //! is present. Keys that are absent keep the medium's defaults. [`MediumConfig::validate`] checks
 //! what depends on several of them.
 
-use ncmesh_engine::settings::{
-    Declared, Kind, Mismatch, Section, Setting, Toml, Value, from_serde,
-};
+use ncmesh_engine::settings::{Declared, Section};
 use ncmesh_medium::{
     BIT_RATES, Bursts, ChannelConfig, Conflict, Fading, LinkPower, LinksConfig, LossMatrix,
     MAC_OVERHEAD_BYTES, MAX_FRAME_BYTES, MacConfig, MediumConfig, PathLoss, Phy, RETRY_LIMIT,
     RadioConfig, ReceptionConfig, ReceptionModel, Sense, SlotOrder,
 };
 use ncmesh_stack::MTUS;
-use serde::de::{Deserialize, Deserializer};
-use toml::Spanned;
 
-use super::quantity::{self, Quantity};
+use super::quantity::{ALLOWED_BIT_RATES, BitRate};
+use super::value::Nested;
 use super::{Node, Position};
 
 ncmesh_engine::settings! {
@@ -26,8 +23,7 @@ ncmesh_engine::settings! {
         /// Physical layer: timing, see below. `"802.11a"` is also pure 802.11g.
         phy: PhyName;
         /// Bit rate of all data frames.
-        bit_rate: BitRate, within BIT_RATES,
-            allowed "a quantity from 1 kbit/s to 10 Gbit/s";
+        bit_rate: BitRate, within BIT_RATES, allowed ALLOWED_BIT_RATES;
         /// Access to the channel, see above.
         mac: MacName = MacName::Dcf;
         /// Slotted: two nodes do not send together if either hears the other; or also if a third
@@ -63,8 +59,8 @@ ncmesh_engine::settings! {
         /// does not deliver them to a station's socket.
         overhear_unicast: bool = false;
         /// Bursty losses (Gilbert-Elliott). A burst lasts `mean_s` on average. Each link is bad for
-        /// the share of time that gives its mean loss. Defaults: `loss_good` 0, `loss_bad` 1. A
-        /// link whose loss is not between them has no bursts.
+        /// the share of time that gives its mean loss. A link whose loss is not between
+        /// `loss_good` and `loss_bad` has no bursts.
         bursts: Option<Nested<BurstsTable>> = None, allowed "`{ mean_s, loss_good, loss_bad }`";
         /// Power of overlapping frames. Equal: both are lost. Rayleigh: as strong as the link's
         /// loss says under Rayleigh fading (mean power `needed / -ln(1 - loss)`, drawn again for
@@ -149,49 +145,6 @@ ncmesh_engine::settings! {
     }
 }
 
-/// A table inside `[medium]`, whose errors keep their own places.
-pub(super) struct Nested<T>(pub(super) Spanned<T>);
-
-impl<T: Section> Value for Nested<T> {
-    const KINDS: &'static [Kind] = &[Kind::Table];
-
-    fn from_toml(value: Toml) -> Result<Self, Mismatch> {
-        from_serde(value).map(|table| Self(Spanned::new(0..0, table)))
-    }
-
-    fn to_toml(&self) -> Option<Toml> {
-        None
-    }
-
-    fn read_some<'de, D: Deserializer<'de>>(
-        _: &Setting<Option<Self>>,
-        deserializer: D,
-    ) -> Result<Option<Self>, D::Error> {
-        Spanned::deserialize(deserializer).map(|table| Some(Self(table)))
-    }
-}
-
-/// A bit rate, bit/s.
-#[derive(Clone, Copy)]
-struct BitRate(Quantity);
-
-impl Value for BitRate {
-    const KINDS: &'static [Kind] = &[Kind::Number, Kind::Text];
-
-    fn from_toml(value: Toml) -> Result<Self, Mismatch> {
-        let rate = quantity::bit_rate(value).map(Self);
-        rate.map_err(|_| Mismatch::Value(quantity::BIT_RATE.into()))
-    }
-
-    fn to_toml(&self) -> Option<Toml> {
-        self.0.0.to_toml()
-    }
-
-    fn number(&self) -> Option<f64> {
-        self.0.0.number()
-    }
-}
-
 ncmesh_engine::choices! {
     #[derive(Clone, Copy)]
     enum PhyName {
@@ -268,9 +221,10 @@ ncmesh_engine::choices! {
 }
 
 /// Returns what is declared of `[medium]` and of the tables in it.
-pub(super) fn sections() -> [(&'static str, Vec<Declared>); 3] {
+pub(super) fn sections() -> [(&'static str, Vec<Declared>); 4] {
     [
         ("medium", Medium::settings()),
+        ("medium.bursts", BurstsTable::settings()),
         ("medium.propagation", Propagation::settings()),
         ("medium.reception", Reception::settings()),
     ]
@@ -291,7 +245,7 @@ impl Medium {
     ) -> Result<MediumConfig, String> {
         // The constructors fill in the defaults of the medium.
         let phy = self.phy();
-        let rate_bps = self.bit_rate.0.0;
+        let rate_bps = self.bit_rate.0;
         let mut config = match &self.propagation {
             None => MediumConfig::with_links(phy, loss, rate_bps),
             Some(Nested(propagation)) => {
@@ -382,7 +336,8 @@ impl Propagation {
             FadingName::Glomosim => Fading::Glomosim,
             FadingName::Nakagami => Fading::Nakagami { m: self.nakagami_m },
         };
-        let (path_loss, ranges) = (self.path_loss(), (self.range_m, self.sensing_range_m));
+        let path_loss = self.path_loss();
+        let ranges = (self.range_m, self.sensing_range_m);
         let mut radios =
             RadioConfig::with_ranges(positions?, path_loss, fading, ranges.0, ranges.1);
         if let Some(dbm) = self.tx_power_dbm {

@@ -93,6 +93,7 @@ mod read;
 mod reader;
 mod shipped;
 mod stream;
+mod value;
 
 pub use error::{Place, ScenarioError};
 pub use file::sections;

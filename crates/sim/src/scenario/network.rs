@@ -13,10 +13,10 @@ use toml::Spanned;
 use super::error::Place;
 use super::file::{self, File};
 use super::links::Topology;
-use super::medium::Nested;
 use super::mobility;
 use super::path::Mobility;
 use super::reader::{Reader, add_node, find, index_by_name, text};
+use super::value::Nested;
 use super::{Node, Position, ScenarioError, links, netjson, placement};
 
 /// Nodes of a scenario, the loss of each link over the air, and how they move.
@@ -28,8 +28,6 @@ pub(super) struct Mesh {
 
 /// Default time between two moves of the nodes, s. A car in town goes 7 m meanwhile.
 const DEFAULT_STEP_S: f64 = 0.5;
-/// Range of that time, s.
-const STEPS_S: std::ops::RangeInclusive<f64> = 0.01..=60.0;
 
 impl Reader<'_> {
     /// Returns the nodes of `file`, the loss of its links and how they move.
@@ -37,7 +35,7 @@ impl Reader<'_> {
         self.check_losses_against_propagation(file)?;
 
         // Listed nodes take precedence, because they fix the order of the indices.
-        let topology = self.topology(&file.topology, file.seed)?;
+        let topology = self.topology(file.topology.table(), file.seed)?;
         let listed = self.listed_nodes(file)?;
         let mobility = self.mobility(file, &topology, !listed.is_empty())?;
         let nodes = if listed.is_empty() { topology.nodes.clone() } else { listed };
@@ -50,7 +48,7 @@ impl Reader<'_> {
         let index = index_by_name(&nodes, self.origin)?;
         let mut loss = LossMatrix::new(nodes.len());
         let find = |name: &str, place: &Place| find(&index, name, place);
-        let place = self.topology_place(&file.topology);
+        let place = self.topology_place(file.topology.table());
         let indices: Result<Vec<_>, _> =
             topology.nodes.iter().map(|node| find(&node.name, &place)).collect();
         let indices = indices?;
@@ -59,10 +57,12 @@ impl Reader<'_> {
         }
 
         // Links of the scenario come last, so that they replace those of the topology.
-        for link in &file.link {
-            let (place, link) = (self.place(link), link.as_ref());
+        for link in &file.link.0 {
+            let place = self.place(link);
+            let link = link.as_ref();
             let end = |name: &Spanned<String>| find(name.as_ref(), &self.place(name));
-            let (from, to) = (end(&link.from)?, end(&link.to)?);
+            let from = end(&link.from)?;
+            let to = end(&link.to)?;
             let p = link_loss(link, &place)?;
             set(&mut loss, from, to, p, &place)?;
             set(&mut loss, to, from, link.loss_back.unwrap_or(p), &place)?;
@@ -78,8 +78,8 @@ impl Reader<'_> {
         are_listed: bool,
     ) -> Result<Option<Mobility>, ScenarioError> {
         let fail = |place, message: &str| Err(ScenarioError::value(place, message));
-        let place = self.topology_place(&file.topology);
-        let step_s = &file.topology.step_s;
+        let place = self.topology_place(file.topology.table());
+        let step_s = &file.topology.table().step_s;
         if topology.paths.is_empty() {
             return match step_s {
                 None => Ok(None),
@@ -89,7 +89,7 @@ impl Reader<'_> {
                 ),
             };
         }
-        if file.medium.get_ref().propagation.is_none() {
+        if file.medium.table().propagation.is_none() {
             let message = "nodes that move need [medium.propagation]: it says how far they reach";
             return fail(place, message);
         }
@@ -97,10 +97,6 @@ impl Reader<'_> {
             return fail(place, "the nodes are those of this file: give no `nodes` or `[[node]]`");
         }
         let seconds = step_s.as_ref().map_or(DEFAULT_STEP_S, |step| *step.get_ref());
-        if !STEPS_S.contains(&seconds) {
-            let place = step_s.as_ref().map_or(place, |step| self.place(step));
-            return fail(place, "`step_s` must be 0.01 to 60");
-        }
         let step = Duration::from_nanos((seconds * 1e9) as u64);
         Ok(Some(Mobility { step, paths: topology.paths.clone() }))
     }
@@ -115,16 +111,17 @@ impl Reader<'_> {
         // A link without `wired` and `rate` is an ordinary one of the medium.
         let index = index_by_name(nodes, self.origin)?;
         let mut kinds = BTreeMap::new();
-        for link in &file.link {
+        for link in &file.link.0 {
             let link = link.as_ref();
-            let rate = link.rate.as_ref().map(|rate| rate.get_ref().0.0);
+            let rate = link.rate.map(|rate| rate.0);
             let kind = match (link.wired, rate) {
                 (false, None) => continue,
                 (false, Some(bit_rate_bps)) => LinkKind::Air { bit_rate_bps },
                 (true, rate) => LinkKind::Wire { bit_rate_bps: rate.unwrap_or(WIRE_BPS) },
             };
             let end = |name: &Spanned<String>| find(&index, name.as_ref(), &self.place(name));
-            let (from, to) = (end(&link.from)?, end(&link.to)?);
+            let from = end(&link.from)?;
+            let to = end(&link.to)?;
             for pair in [(from, to), (to, from)] {
                 kinds.insert((RadioId(pair.0), RadioId(pair.1)), kind);
             }
@@ -135,15 +132,15 @@ impl Reader<'_> {
     /// Returns the nodes of `nodes` or `[[node]]`.
     fn listed_nodes(&self, file: &File) -> Result<Vec<Node>, ScenarioError> {
         let mut nodes = Vec::new();
-        if let (Some(_), Some(second)) = (file.nodes.first(), file.node.first()) {
+        if let (Some(_), Some(second)) = (file.nodes.0.first(), file.node.0.first()) {
             let message = "give `nodes` or `[[node]]`, not both";
             return Err(ScenarioError::value(self.place(&second.name), message));
         }
-        for name in &file.nodes {
+        for name in &file.nodes.0 {
             let node = Node { name: name.as_ref().clone(), position: None };
             add_node(&mut nodes, node, self.place(name))?;
         }
-        for node in &file.node {
+        for node in &file.node.0 {
             let place = self.place(&node.name);
             let position = position(node, &place)?;
             add_node(&mut nodes, Node { name: node.name.as_ref().clone(), position }, place)?;
@@ -153,8 +150,10 @@ impl Reader<'_> {
 
     /// Refuses explicit losses where `[medium.propagation]` computes them.
     fn check_losses_against_propagation(&self, file: &File) -> Result<(), ScenarioError> {
-        let (topology, propagation) = (&file.topology, &file.medium.get_ref().propagation);
-        let losses = topology.matrix.is_some() || topology.links.is_some() || !file.link.is_empty();
+        let topology = file.topology.table();
+        let propagation = &file.medium.table().propagation;
+        let losses =
+            topology.matrix.is_some() || topology.links.is_some() || !file.link.0.is_empty();
         match propagation {
             Some(Nested(propagation)) if losses => {
                 let message =
@@ -172,8 +171,8 @@ impl Reader<'_> {
         let names = [matrix, links, netjson, positions, bonnmotion, fcd, ns2];
         let names = names.into_iter().flatten();
         let mut places: Vec<_> = names.map(|name| self.place(name)).collect();
-        places.extend(uniform.iter().map(|uniform| self.place(uniform)));
-        places.extend(grid.iter().map(|grid| self.place(grid)));
+        places.extend(uniform.iter().map(|uniform| self.place(&uniform.0)));
+        places.extend(grid.iter().map(|grid| self.place(&grid.0)));
         places
     }
 
@@ -206,9 +205,9 @@ impl Reader<'_> {
         } else if let Some(name) = &topology.ns2 {
             self.topology_file(name, mobility::ns2)
         } else if let Some(uniform) = uniform {
-            placement::uniform(uniform, seed, place)
+            Ok(placement::uniform(uniform.table(), seed))
         } else if let Some(grid) = grid {
-            placement::grid(grid, place)
+            placement::grid(grid.table(), place)
         } else {
             Ok(Topology::default())
         }

@@ -6,58 +6,55 @@
 use ncmesh_engine::rng;
 use ncmesh_medium::MAX_RADIOS;
 use ncmesh_wire::NodeId;
-use serde::Deserialize;
-use toml::Spanned;
 
 use super::error::Place;
 use super::links::{Topology, lines};
+use super::mobility::FARTHEST_M;
 use super::{Node, Position, ScenarioError};
 
-/// Key `uniform`: nodes scattered uniformly over a rectangle.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Uniform {
-    nodes: usize,
-    width_m: f64,
-    height_m: f64,
+ncmesh_engine::settings! {
+    /// Key `uniform` of `[topology]`: nodes scattered uniformly over a rectangle.
+    #[derive(Clone, Copy)]
+    pub(super) struct Uniform {
+        /// Number of nodes.
+        nodes: usize, within 1..=MAX_RADIOS;
+        /// Width of the rectangle, to the east.
+        width_m: f64, within 0.0..=FARTHEST_M, unit "m";
+        /// Its height, to the north.
+        height_m: f64, within 0.0..=FARTHEST_M, unit "m";
+    }
 }
 
-/// Key `grid`: nodes on a square grid, row by row.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Grid {
-    columns: usize,
-    rows: usize,
-    spacing_m: f64,
+ncmesh_engine::settings! {
+    /// Key `grid` of `[topology]`: nodes on a square grid, row by row.
+    #[derive(Clone, Copy)]
+    pub(super) struct Grid {
+        /// Nodes in each row.
+        columns: usize, within 1..=MAX_RADIOS;
+        /// Number of rows.
+        rows: usize, within 1..=MAX_RADIOS;
+        /// Distance between neighbours in a row or column.
+        spacing_m: f64, above 0, unit "m";
+    }
 }
 
 /// Scatters nodes at random positions drawn from `seed`.
-pub(super) fn uniform(
-    uniform: &Spanned<Uniform>,
-    seed: u64,
-    place: Place,
-) -> Result<Topology, ScenarioError> {
-    let Uniform { nodes, width_m, height_m } = *uniform.get_ref();
-    let lengths = [width_m, height_m];
-    if lengths.iter().any(|m| !m.is_finite() || *m < 0.0) || !(1..=MAX_RADIOS).contains(&nodes) {
-        let message = format!("uniform: `nodes` must be 1 to {MAX_RADIOS}, lengths 0 or more");
-        return Err(ScenarioError::value(place, message));
-    }
+pub(super) fn uniform(uniform: &Uniform, seed: u64) -> Topology {
+    let Uniform { nodes, width_m, height_m } = *uniform;
 
     // A random stream of its own, so that the placement does not depend on anything else that uses
     // the seed.
     let mut rng = rng::stream(seed, NodeId(0), "scenario", "placement");
     let mut along = |length: f64| rng::unit(&mut rng) * length;
-    Ok(named((0..nodes).map(|_| Position { x: along(width_m), y: along(height_m), z: 0.0 })))
+    named((0..nodes).map(|_| Position { x: along(width_m), y: along(height_m), z: 0.0 }))
 }
 
 /// Places nodes on a grid.
-pub(super) fn grid(grid: &Spanned<Grid>, place: Place) -> Result<Topology, ScenarioError> {
-    let Grid { columns, rows, spacing_m } = *grid.get_ref();
+pub(super) fn grid(grid: &Grid, place: Place) -> Result<Topology, ScenarioError> {
+    let Grid { columns, rows, spacing_m } = *grid;
     let nodes = columns.saturating_mul(rows);
-    if !(1..=MAX_RADIOS).contains(&nodes) || !spacing_m.is_finite() || spacing_m <= 0.0 {
-        let message =
-            format!("grid: `columns` times `rows` must be 1 to {MAX_RADIOS}, `spacing_m` above 0");
+    if nodes > MAX_RADIOS {
+        let message = format!("grid: `columns` times `rows` must be at most {MAX_RADIOS}");
         return Err(ScenarioError::value(place, message));
     }
     let at = |i: usize| Position {

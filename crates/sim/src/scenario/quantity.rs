@@ -4,6 +4,7 @@
 //! A value in a scenario is a whole TOML number or a string. A string is a decimal number, a
 //! multiplier and, for sizes, the unit `B`. The product must be a whole number.
 
+use ncmesh_engine::settings::{Kind, Mismatch, Toml, Value};
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
 /// A whole number, written in digits or with a multiplier: k, M, G (powers of 1000) or Ki, Mi, Gi
@@ -47,17 +48,49 @@ impl Quantity {
 }
 
 /// Bit rates that are understood.
-pub(super) const BIT_RATE: &str = "a bit rate such as 2000000, \"2M\" or \"5.5M\", in bit/s";
+const BIT_RATE: &str = "a bit rate such as 2000000, \"2M\" or \"5.5M\", in bit/s";
+/// Sizes that are understood.
+const SIZE: &str = "a size such as 2300000, \"2.3MB\" or \"64KiB\", in bytes";
 
-/// Reads a bit rate, bit/s.
-pub(super) fn bit_rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quantity, D::Error> {
-    deserializer.deserialize_any(Reader { unit: "", expecting: BIT_RATE })
+/// Bit rates that radios may have, in words.
+pub(super) const ALLOWED_BIT_RATES: &str = "a quantity from 1 kbit/s to 10 Gbit/s";
+/// Rates that traffic may have, in words.
+pub(super) const ALLOWED_RATES: &str = "a quantity above 0, bit/s";
+
+/// A bit rate, bit/s.
+#[derive(Clone, Copy)]
+pub(super) struct BitRate(pub(super) u64);
+
+/// A size, bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Size(pub(super) u64);
+
+/// Makes a type that a quantity of this unit is read as the type of a setting.
+macro_rules! quantities {
+    ($($type:ident, $unit:literal, $expecting:ident;)*) => {
+        $(impl Value for $type {
+            const KINDS: &'static [Kind] = &[Kind::Number, Kind::Text];
+
+            fn from_toml(value: Toml) -> Result<Self, Mismatch> {
+                let read = value.deserialize_any(Reader { unit: $unit, expecting: $expecting });
+                let wrong = |_| Mismatch::Value($expecting.into());
+                read.map(|quantity| Self(quantity.0)).map_err(wrong)
+            }
+
+            fn to_toml(&self) -> Option<Toml> {
+                self.0.to_toml()
+            }
+
+            fn number(&self) -> Option<f64> {
+                self.0.number()
+            }
+        })*
+    };
 }
 
-/// Reads a size, bytes.
-pub(super) fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quantity, D::Error> {
-    let expecting = "a size such as 2300000, \"2.3MB\" or \"64KiB\", in bytes";
-    deserializer.deserialize_any(Reader { unit: "B", expecting })
+quantities! {
+    BitRate, "", BIT_RATE;
+    Size, "B", SIZE;
 }
 
 struct Reader {

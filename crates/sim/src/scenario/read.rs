@@ -15,15 +15,13 @@ use toml::Spanned;
 use super::file::{self, File};
 use super::medium::Medium;
 use super::network::Mesh;
-use super::reader::{Original, Reader, TIMES, check_name, find, index_by_name};
+use super::quantity::Size;
+use super::reader::{Original, Reader, check_name, find, index_by_name};
 use crate::schemes::{Schemes, SchemesError};
 
 use super::{
     Content, Flow, Measure, Node, Processing, Scenario, ScenarioError, Tcp, Traffic, Transport,
 };
-
-/// Most random bytes that a transfer can have, since they are generated in memory.
-const LARGEST_RANDOM: u64 = 4_000_000_000;
 
 /// Nodes of a scenario and the links between them.
 struct Network<'a> {
@@ -49,31 +47,33 @@ pub(super) fn scenario(
     // The network and its medium.
     check_name(file.name.as_ref(), "name", &reader.place(&file.name))?;
     let Mesh { nodes, loss, mobility } = reader.network(&file)?;
-    let mtu = file.medium.get_ref().mtu;
+    let mtu = file.medium.table().mtu;
     let kinds = reader.link_kinds(&file, &nodes)?;
     let network = Network { nodes: &nodes, loss, kinds };
-    let medium = reader.medium(&file.medium, network, mtu, file.seed)?;
+    let medium = reader.medium(&file.medium.0, network, mtu, file.seed)?;
     if let (Some(_), ChannelConfig::Radio(radio)) = (&mobility, &medium.channel)
         && radio.shadowing_db > 0.0
     {
         let message = "nodes that move have no `shadowing_db`: it holds for a pair of places";
-        return Err(ScenarioError::value(reader.place(&file.medium), message));
+        return Err(ScenarioError::value(reader.place(&file.medium.0), message));
     }
 
     // Measurement and traffic.
-    let measure = file.measure.map(|file::Measure { seconds, period_s, bytes }| {
+    let measure = file.measure.map(|table| {
+        let file::Measure { seconds, period_s, bytes } = *table.table();
         let time = |s: f64| Duration::from_nanos((s * 1e9) as u64);
         Measure { duration: time(seconds), bytes, period: time(period_s) }
     });
-    let processing = file.processing.map(|file::Processing { least_s, most_s }| Processing {
-        least: Duration::from_secs_f64(least_s),
-        most: Duration::from_secs_f64(most_s),
+    let processing = file.processing.map(|table| Processing {
+        least: Duration::from_secs_f64(table.table().least_s),
+        most: Duration::from_secs_f64(table.table().most_s),
     });
     let traffic =
-        file.traffic.as_ref().map(|traffic| reader.traffic(traffic, &nodes)).transpose()?;
-    let flows: Result<Vec<_>, _> = file.flow.iter().map(|flow| reader.flow(flow, &nodes)).collect();
+        file.traffic.map(|traffic| reader.traffic(traffic.table(), &nodes)).transpose()?;
+    let flows: Result<Vec<_>, _> =
+        file.flow.0.iter().map(|flow| reader.flow(flow, &nodes)).collect();
     let streams: Result<Vec<_>, _> =
-        file.stream.iter().map(|stream| reader.stream(stream, &nodes)).collect();
+        file.stream.0.iter().map(|stream| reader.stream(stream, &nodes)).collect();
 
     let scenario = Scenario {
         flows: flows?,
@@ -88,7 +88,7 @@ pub(super) fn scenario(
         measure,
         processing,
         traffic,
-        protocol: file.protocol,
+        protocol: file.protocol.0,
         mtu,
         medium,
         source: Original { table, origin: origin.to_owned(), directory: directory.to_owned() },
@@ -128,7 +128,7 @@ impl Reader<'_> {
 
         // Each receiver must be another node.
         let mut to = Vec::new();
-        for name in traffic.to.as_ref() {
+        for name in &traffic.to.0 {
             let receiver = find(&index, name.as_ref(), &self.place(name))?;
             if receiver == from || to.contains(&receiver) {
                 return fail(
@@ -139,25 +139,14 @@ impl Reader<'_> {
             to.push(receiver);
         }
         if to.is_empty() {
-            return fail(self.place(&traffic.to), "`to` must name at least one node");
+            return fail(self.place(&traffic.from), "`to` must name at least one node");
         }
 
         // A size or a file, not both.
-        let content = match (&traffic.size, &traffic.file) {
-            (Some(size), None) if size.get_ref().0.0 > LARGEST_RANDOM => {
-                let message = "size: allowed is up to 4 GB; for more give a `file`";
-                return fail(self.place(size), message);
-            }
-            (Some(size), None) if size.get_ref().0.0 > 0 => {
-                Content::Random { bytes: size.get_ref().0.0 }
-            }
+        let content = match (traffic.size, &traffic.file) {
+            (Some(Size(bytes)), None) => Content::Random { bytes },
             (None, Some(file)) => Content::File(self.directory.join(file)),
-            _ => {
-                return fail(
-                    self.place(&traffic.from),
-                    "give `size` (above 0) or `file`, one of them",
-                );
-            }
+            _ => return fail(self.place(&traffic.from), "give `size` or `file`, one of them"),
         };
         Ok(Traffic { from, to, content })
     }
@@ -174,58 +163,38 @@ impl Reader<'_> {
             return fail("`to` must not be the source");
         }
 
-        // An infinite or negative time has no meaning on the virtual clock.
-        let times = [flow.start_s, flow.warm_up_s, flow.seconds];
-        if times.iter().any(|s| !TIMES.contains(s)) || flow.seconds == 0.0 {
-            return fail("`start_s` and `warm_up_s` must be 0 to 1e9, `seconds` above 0 to 1e9");
-        }
-        if flow.packet == Some(0) || flow.rate.as_ref().is_some_and(|rate| rate.get_ref().0.0 == 0)
-        {
-            return fail("`packet` and `rate` must be above 0");
-        }
-
-        let [start, warm_up, duration] = times.map(|s| Duration::from_nanos((s * 1e9) as u64));
-        let rate_bps = flow.rate.as_ref().map(|rate| rate.get_ref().0.0);
-        let (packet, transport) = (flow.packet, self.transport(flow)?);
-        Ok(Flow { from, to, rate_bps, packet, transport, start, warm_up, duration })
+        let time = |s: f64| Duration::from_nanos((s * 1e9) as u64);
+        Ok(Flow {
+            from,
+            to,
+            rate_bps: flow.rate.map(|rate| rate.0),
+            packet: flow.packet,
+            transport: self.transport(flow)?,
+            start: time(flow.start_s),
+            warm_up: time(flow.warm_up_s),
+            duration: time(flow.seconds),
+        })
     }
 
     /// Returns the transport of a flow. Settings of TCP are refused for datagrams.
     fn transport(&self, flow: &file::Flow) -> Result<Transport, ScenarioError> {
-        let fail = |message: &str| Err(ScenarioError::value(self.place(&flow.from), message));
-        let bytes = |size: &Option<Spanned<file::Size>>| size.as_ref().map(|s| s.get_ref().0.0);
-        let (window, size) = (bytes(&flow.window), bytes(&flow.size));
-
         // A setting that has no effect is usually a forgotten `protocol`, so it is refused.
         if flow.protocol == file::Protocol::Udp {
             let timed = flow.ack_delay_s.is_some() || flow.min_rto_s.is_some();
-            if flow.congestion.is_some() || timed || window.is_some() || size.is_some() {
-                return fail(
-                    "`congestion`, `window`, `ack_delay_s`, `min_rto_s` and `size` need \
-                     `protocol = \"tcp\"`",
-                );
+            let sized = flow.window.is_some() || flow.size.is_some();
+            if flow.congestion.is_some() || timed || sized {
+                let message = "`congestion`, `window`, `ack_delay_s`, `min_rto_s` and `size` need \
+                               `protocol = \"tcp\"`";
+                return Err(ScenarioError::value(self.place(&flow.from), message));
             }
             return Ok(Transport::Udp);
         }
-
-        // Names of congestion controls are not checked here: the lab's kernel may know others than
-        // the simulator.
-        if size == Some(0) || window.is_some_and(|window| !WINDOWS.contains(&window)) {
-            return fail("of `tcp`: `size` above 0, `window` 4096 to 67108864 bytes");
-        }
-        if flow.ack_delay_s.is_some_and(|delay_s| !(0.0..=1.0).contains(&delay_s)) {
-            return fail("`ack_delay_s` must be 0 to 1");
-        }
-        if flow.min_rto_s.is_some_and(|least_s| !(0.001..=60.0).contains(&least_s)) {
-            return fail("`min_rto_s` must be 0.001 to 60");
-        }
-        let window = window.and_then(|window| usize::try_from(window).ok());
-        let congestion = flow.congestion.clone();
-        let ack_delay = flow.ack_delay_s.map(Duration::from_secs_f64);
-        let min_rto = flow.min_rto_s.map(Duration::from_secs_f64);
-        Ok(Transport::Tcp(Tcp { congestion, window, ack_delay, min_rto, size }))
+        Ok(Transport::Tcp(Tcp {
+            congestion: flow.congestion.clone(),
+            window: flow.window.and_then(|window| usize::try_from(window.0).ok()),
+            ack_delay: flow.ack_delay_s.map(Duration::from_secs_f64),
+            min_rto: flow.min_rto_s.map(Duration::from_secs_f64),
+            size: flow.size.map(|size| size.0),
+        }))
     }
 }
-
-/// Range of the buffers of TCP, bytes.
-const WINDOWS: std::ops::RangeInclusive<u64> = 4096..=1 << 26;

@@ -16,6 +16,8 @@ const LONGEST_FILE: u64 = 64 << 20;
 
 /// Range of the times of flows and streams, s.
 pub(super) const TIMES: std::ops::RangeInclusive<f64> = 0.0..=1e9;
+/// Range of the length of their measurements, s.
+pub(super) const MEASUREMENTS: std::ops::RangeInclusive<f64> = 0.001..=1e9;
 
 /// Table that a scenario was read from. Overrides change it and read it again.
 #[derive(Clone, Debug)]

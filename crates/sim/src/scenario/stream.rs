@@ -3,12 +3,13 @@
 //! The types ending in `Table` mirror the keys of the file. [`Reader::stream`] checks them and
 //! returns a [`Stream`].
 
-use super::quantity::{self, Quantity};
-use super::reader::{Reader, TIMES, find, index_by_name};
+use super::quantity::{ALLOWED_RATES, BitRate};
+use super::reader::{MEASUREMENTS, Reader, TIMES, find, index_by_name};
+use super::value::Entries;
 use super::{Node, ScenarioError};
+use ncmesh_engine::settings::{Declared, Kind, Mismatch, Section, Toml, Value, from_serde};
 use ncmesh_engine::stream::{LAYERS, UtilityConfig};
 use ncmesh_engine::time::Duration;
-use serde::Deserialize;
 use toml::Spanned;
 
 /// A live stream from one node to receivers that join and leave.
@@ -54,74 +55,94 @@ pub struct StreamReceiver {
     pub leave: Option<Duration>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StreamTable {
-    group: Spanned<String>,
-    from: Spanned<String>,
-    layers: Vec<LayerTable>,
-    packet: Option<usize>,
-    receivers: Vec<ReceiverTable>,
-    #[serde(default)]
-    start_s: f64,
-    #[serde(default)]
-    warm_up_s: f64,
-    #[serde(default = "default_seconds")]
-    seconds: f64,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LayerTable {
-    name: String,
-    #[serde(deserialize_with = "quantity::bit_rate")]
-    rate: Quantity,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReceiverTable {
-    node: Spanned<String>,
-    #[serde(default)]
-    utility: UtilityShape,
-    min_rate: Option<RateOf>,
-    #[serde(default)]
-    join_s: f64,
-    leave_s: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct RateOf(#[serde(deserialize_with = "quantity::bit_rate")] Quantity);
-
-/// The key `utility`: a name, or a table with settings.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum UtilityShape {
-    Name(String),
-    Table(UtilityConfig),
-}
-
-impl Default for UtilityShape {
-    fn default() -> Self {
-        Self::Name("linear".into())
+ncmesh_engine::settings! {
+    /// A table `[[stream]]`.
+    pub(super) struct StreamTable {
+        /// Group that it is sent to.
+        group: Spanned<String>;
+        /// Source.
+        from: Spanned<String>;
+        /// Layers, the base first.
+        layers: Entries<LayerTable>, allowed "1 to 4 of `{ name, rate }`";
+        /// Length of the packets.
+        packet: Option<usize> = None, absent "longest possible; 1,400 in the lab", above 0,
+            unit "bytes";
+        /// Receivers.
+        receivers: Entries<ReceiverTable>,
+            allowed "list of `{ node, utility, min_rate, join_s, leave_s }`";
+        /// Start, after the mesh has measured itself.
+        start_s: f64 = 0.0, within TIMES, unit "s";
+        /// Time before the measurement begins.
+        warm_up_s: f64 = 0.0, within TIMES, unit "s";
+        /// Length of the measurement; then the stream ends.
+        seconds: f64 = 60.0, within MEASUREMENTS, unit "s";
     }
 }
 
-/// A measurement lasts a minute by default.
-fn default_seconds() -> f64 {
-    60.0
+ncmesh_engine::settings! {
+    /// An entry of `layers`.
+    struct LayerTable {
+        /// Name of the layer.
+        name: String;
+        /// Rate of packets, evenly spaced.
+        rate: BitRate, above 0, allowed ALLOWED_RATES;
+    }
 }
 
-impl UtilityShape {
+ncmesh_engine::settings! {
+    /// An entry of `receivers`.
+    struct ReceiverTable {
+        /// Name of a node.
+        node: Spanned<String>;
+        /// Utility of the rate in Mbit/s: a name, or a table with its settings.
+        utility: Utility = Utility::default(), absent "`\"linear\"`",
+            allowed "a name or a table";
+        /// Minimum rate; `minimum` of the utility.
+        min_rate: Option<BitRate> = None, allowed "a quantity, bit/s";
+        /// Time from the beginning of the stream until the receiver joins.
+        join_s: f64 = 0.0, within TIMES, unit "s";
+        /// Time from the beginning of the stream until the receiver leaves.
+        leave_s: Option<f64> = None, absent "never", within TIMES, unit "s";
+    }
+}
+
+/// The key `utility`.
+#[derive(Default)]
+struct Utility(UtilityConfig);
+
+impl Value for Utility {
+    const KINDS: &'static [Kind] = &[Kind::Text, Kind::Table];
+
+    fn from_toml(value: Toml) -> Result<Self, Mismatch> {
+        match value {
+            Toml::String(name) => Ok(Self(UtilityConfig { name, ..UtilityConfig::default() })),
+            Toml::Table(_) => from_serde(value).map(Self),
+            _ => Err(Mismatch::Type("a name such as \"log\", or a table of keys and values")),
+        }
+    }
+
+    fn to_toml(&self) -> Option<Toml> {
+        None
+    }
+}
+
+/// Returns what is declared of `[[stream]]` and of the tables in it.
+pub(super) fn sections() -> [(&'static str, Vec<Declared>); 4] {
+    [
+        ("stream", StreamTable::settings()),
+        ("stream.layers", LayerTable::settings()),
+        ("stream.receivers", ReceiverTable::settings()),
+        ("stream.receivers.utility", UtilityConfig::settings()),
+    ]
+}
+
+impl ReceiverTable {
     /// Returns the settings of the utility, with `min_rate` as its minimum.
-    fn config(&self, min_rate: Option<&RateOf>) -> UtilityConfig {
-        // Utilities are functions of Mbit/s.
-        let mut config = match self {
-            Self::Name(name) => UtilityConfig { name: name.clone(), ..UtilityConfig::default() },
-            Self::Table(config) => config.clone(),
-        };
-        if let Some(RateOf(rate)) = min_rate {
-            config.minimum = Some(rate.0 as f64 / 1e6);
+    fn utility(&self) -> UtilityConfig {
+        let mut config = self.utility.0.clone();
+        if let Some(BitRate(bps)) = self.min_rate {
+            // Utilities are functions of Mbit/s.
+            config.minimum = Some(bps as f64 / 1e6);
         }
         config
     }
@@ -138,24 +159,13 @@ impl Reader<'_> {
         let fail = |message: &str| Err(ScenarioError::value(self.place(&table.group), message));
         let from = find(&index, table.from.as_ref(), &self.place(&table.from))?;
 
-        // Layers, rates and times.
-        if table.layers.is_empty() || table.layers.len() > LAYERS {
+        if table.layers.0.is_empty() || table.layers.0.len() > LAYERS {
             return fail("`layers` must be 1 to 4, the base first");
-        }
-        if table.packet == Some(0) || table.layers.iter().any(|layer| layer.rate.0 == 0) {
-            return fail("`packet` and every `rate` must be above 0");
-        }
-        let times = [table.start_s, table.warm_up_s, table.seconds];
-        let of_receivers = table.receivers.iter().flat_map(|r| [Some(r.join_s), r.leave_s]);
-        if times.into_iter().chain(of_receivers.flatten()).any(|s| !TIMES.contains(&s))
-            || table.seconds == 0.0
-        {
-            return fail("times must be 0 to 1e9 s, `seconds` above 0");
         }
 
         // Each receiver must be another node.
         let mut receivers: Vec<StreamReceiver> = Vec::new();
-        for receiver in &table.receivers {
+        for receiver in &table.receivers.0 {
             let node = find(&index, receiver.node.as_ref(), &self.place(&receiver.node))?;
             if node == from || receivers.iter().any(|other| other.node == node) {
                 let message = "a receiver must not be the source, nor listed twice";
@@ -163,7 +173,7 @@ impl Reader<'_> {
             }
             receivers.push(StreamReceiver {
                 node,
-                utility: receiver.utility.config(receiver.min_rate.as_ref()),
+                utility: receiver.utility(),
                 join: Duration::from_secs_f64(receiver.join_s),
                 leave: receiver.leave_s.map(Duration::from_secs_f64),
             });
@@ -172,10 +182,16 @@ impl Reader<'_> {
             return fail("`receivers` must name at least one node");
         }
 
-        let [start, warm_up, duration] = times.map(Duration::from_secs_f64);
-        let layers = table.layers.iter();
-        let layers = layers.map(|l| Layer { name: l.name.clone(), rate_bps: l.rate.0 }).collect();
-        let (group, packet) = (table.group.get_ref().clone(), table.packet);
-        Ok(Stream { group, from, layers, packet, receivers, start, warm_up, duration })
+        let layers = table.layers.0.iter();
+        Ok(Stream {
+            group: table.group.get_ref().clone(),
+            from,
+            layers: layers.map(|l| Layer { name: l.name.clone(), rate_bps: l.rate.0 }).collect(),
+            packet: table.packet,
+            receivers,
+            start: Duration::from_secs_f64(table.start_s),
+            warm_up: Duration::from_secs_f64(table.warm_up_s),
+            duration: Duration::from_secs_f64(table.seconds),
+        })
     }
 }

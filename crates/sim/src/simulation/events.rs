@@ -143,7 +143,8 @@ impl Simulation {
     fn handle_grant(&mut self, radio: RadioId) {
         // The frame is made now, from everything heard so far, and not when it was offered. The
         // node may have nothing left to send.
-        let (node, now) = (radio.0, self.now);
+        let node = radio.0;
+        let now = self.now;
         let host = &mut self.hosts[node];
         host.requested = false;
         let storage = &mut host.storage;
@@ -235,8 +236,10 @@ impl Simulation {
     /// Handles what a call to a node has caused: its events, its next transmission, its timer.
     pub(super) fn handle_due(&mut self, node: usize) {
         // Events: packets for the application, and observations of transfers.
-        let (now, host) = (self.now, &mut self.hosts[node]);
-        let (packets, stream_packets) = (&mut self.packets, &mut self.stream_packets);
+        let now = self.now;
+        let host = &mut self.hosts[node];
+        let packets = &mut self.packets;
+        let stream_packets = &mut self.stream_packets;
         let ip_packets = &mut self.ip_packets;
         let before = ip_packets.len();
         let receive = |received| match received {

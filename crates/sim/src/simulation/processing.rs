@@ -101,7 +101,8 @@ mod tests {
     fn times_are_uniform_and_order_is_kept() {
         let mut inboxes = inboxes(MS, 3 * MS);
         let mut last = at_ms(0);
-        let (mut sum, mut squares) = (0.0, 0.0);
+        let mut sum = 0.0;
+        let mut squares = 0.0;
         for n in 0..20_000_u64 {
             // All arrive at once, so the intervals are the times.
             inboxes.push(at_ms(0), 0, n.to_be_bytes().into());

@@ -53,7 +53,8 @@ impl Simulation {
         &mut self,
         scheme: Scheme,
         node: usize,
-        (flow, layer): (FlowId, usize),
+        flow: FlowId,
+        layer: usize,
         packet: &[u8],
     ) -> Result<Result<(), StreamPacketError>, SimulationError> {
         let packet = IngressPacket { flow, layer, packet: packet.to_vec() };
@@ -71,8 +72,9 @@ impl Simulation {
         group: &str,
         utility: UtilityConfig,
     ) -> Result<(), SimulationError> {
-        let egress = (utility, Egress::Every(()));
-        self.with_streams(node, |streams, stack| streams.join(stack, scheme, group, egress))??;
+        self.with_streams(node, |streams, stack| {
+            streams.join(stack, scheme, group, utility, Egress::Every(()))
+        })??;
         Ok(())
     }
 

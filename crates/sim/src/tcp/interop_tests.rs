@@ -18,7 +18,7 @@ struct Peer {
     sockets: SocketSet<'static>,
 }
 
-/// What a host of smoltcp's has in the place of a network card.
+/// Network card of a host of smoltcp's: queues of packets.
 #[derive(Default)]
 struct Card {
     received: VecDeque<Vec<u8>>,
@@ -90,7 +90,8 @@ impl Peer {
 }
 
 fn behaviour() -> Behaviour {
-    let (congestion, ack_delay) = (Congestion::Cubic, None);
+    let congestion = Congestion::Cubic;
+    let ack_delay = None;
     let seed = 0xffff_ff00_ffff_ff00;
     Behaviour { congestion, window: 60_000, ack_delay, min_rto: None, packet: 1020, seed }
 }
@@ -110,7 +111,9 @@ fn another_receiver_gets_everything_from_our_sender() {
     let mut sender = Sender::new(ends(), behaviour(), Some(SIZE));
     let mut peer = Peer::new(ADDRESSES[1]);
     peer.socket().0.listen(SERVER_PORT).unwrap();
-    let (mut now, mut count, mut got) = (Instant::default(), 0, 0);
+    let mut now = Instant::default();
+    let mut count = 0;
+    let mut got = 0;
     sender.open(now);
     while got < SIZE && now < Instant::default() + 60_000 * MS {
         now = now + MS;
@@ -145,7 +148,9 @@ fn our_receiver_gets_everything_from_another_sender() {
     let mut peer = Peer::new(ADDRESSES[0]);
     let (socket, interface) = peer.socket();
     socket.connect(interface.context(), (ADDRESSES[1], SERVER_PORT), CLIENT_PORT).unwrap();
-    let (mut now, mut count, mut written) = (Instant::default(), 0, 0_u64);
+    let mut now = Instant::default();
+    let mut count = 0;
+    let mut written = 0_u64;
     while receiver.received < SIZE && now < Instant::default() + 120_000 * MS {
         now = now + MS;
         let (socket, _) = peer.socket();

@@ -106,7 +106,8 @@ impl Observer {
     /// Begins counting again from zero.
     pub(super) fn begin(&mut self) {
         // What is in flight stays, to recognise retransmissions of it.
-        let (highest, outstanding) = (self.highest, core::mem::take(&mut self.outstanding));
+        let highest = self.highest;
+        let outstanding = core::mem::take(&mut self.outstanding);
         *self = Self { highest, outstanding, ..Self::default() };
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct RttEstimator {
     /// Four times the mean deviation, and its maximum in this round-trip.
     deviation: Duration,
     deviation_max: Duration,
-    /// What a retransmission timeout adds to the smoothed round-trip time.
+    /// Part of a retransmission timeout beyond the smoothed round-trip time.
     pub variation: Duration,
     /// Offset whose acknowledgment ends the round-trip.
     round_end: u64,

@@ -93,7 +93,8 @@ impl Segment {
     /// `shift` is the window scale of its sender.
     pub(super) fn read(packet: &[u8], shift: u8) -> Option<Self> {
         let ip = Ipv4Packet::new_checked(packet).ok()?;
-        let (from, to) = (ip.src_addr().into(), ip.dst_addr().into());
+        let from = ip.src_addr().into();
+        let to = ip.dst_addr().into();
         let tcp = TcpPacket::new_checked(ip.payload()).ok()?;
         let tcp = TcpRepr::parse(&tcp, &from, &to, &ChecksumCapabilities::default()).ok()?;
         let syn = tcp.control == TcpControl::Syn;

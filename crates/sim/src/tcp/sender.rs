@@ -407,7 +407,8 @@ impl Sender {
     /// Sends the next new segment.
     fn send_new(&mut self, now: Instant) {
         let Some(length) = self.new_segment() else { return };
-        let (begin, end) = (self.next, self.next + length as u64);
+        let begin = self.next;
+        let end = self.next + length as u64;
         self.next = end;
         self.transmissions += 1;
         self.segments.push_back(SentSegment {
@@ -429,7 +430,8 @@ impl Sender {
         sent.sent_at = now;
         sent.state = State::Outstanding;
         sent.is_retransmitted = true;
-        let (begin, end) = (sent.begin, sent.end);
+        let begin = sent.begin;
+        let end = sent.end;
 
         // The timer is that of the oldest segment, which has just been given another chance.
         if index == 0 {

@@ -28,7 +28,9 @@ const WIDE: Pipe = Pipe { loses: |_| false, service: Duration::ZERO, queue: usiz
 /// Carries a connection for `seconds`.
 fn carry(connection: &mut Connection, seconds: u64, pipe: &Pipe) {
     let mut way: VecDeque<(Instant, End, Vec<u8>)> = VecDeque::new();
-    let (mut now, mut count, mut free_at) = (Instant::default(), 0, Instant::default());
+    let mut now = Instant::default();
+    let mut count = 0;
+    let mut free_at = Instant::default();
     while now < Instant::from_nanos(seconds * 1_000_000_000) {
         connection.poll(now);
         while let Some(packet) = connection.outgoing(End::Client).pop_front() {
@@ -154,7 +156,8 @@ fn acknowledgments(ack_delay: Option<Duration>, count: usize) -> usize {
     let behaviour = Behaviour { ack_delay, ..behaviour(Congestion::None) };
     let mut one = connection(behaviour, None);
     let mut now = Instant::default();
-    let (mut arrived, mut answers) = (0, 0);
+    let mut arrived = 0;
+    let mut answers = 0;
     while arrived < count {
         now = now + MS;
         one.poll(now);

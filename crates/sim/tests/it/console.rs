@@ -92,7 +92,8 @@ fn check(messages: &[Message]) -> (Meta, Key) {
 fn a_transfer_is_told_from_start_to_end() {
     let messages = run("diamond.toml", 60, "cascade");
     let (meta, state) = check(&messages);
-    let (transfer, told) = (&meta.transfers[0], &state.transfers[0]);
+    let transfer = &meta.transfers[0];
+    let told = &state.transfers[0];
     let receiver = &told.receivers[0];
     assert_eq!((told.stage, receiver.stage), (Some(Stage::Complete), Stage::Complete));
     assert_eq!(receiver.bytes, transfer.bytes);
@@ -155,7 +156,8 @@ fn nodes_that_move_are_told_where_the_medium_has_them() {
     let scenario = Scenario::load(&scenarios().join("walkers.toml")).expect("a shipped scenario");
     let mobility = scenario.mobility.expect("they walk");
 
-    let (mut state, mut moves) = (Key::default(), 0);
+    let mut state = Key::default();
+    let mut moves = 0;
     for message in &messages {
         match message {
             Message::Key(key) => state = key.clone(),

@@ -62,7 +62,8 @@ fn a_constant_rate_arrives_at_that_rate() {
     let delay = flow.mean_delay_s.unwrap();
     assert!((0.002..0.01).contains(&delay), "{delay}");
     assert_eq!(outcome.seconds, 23.0);
-    let (samples, last) = (&flow.series.seconds, flow.series.delivered.last().unwrap());
+    let samples = &flow.series.seconds;
+    let last = flow.series.delivered.last().unwrap();
     assert!(samples.len() > 100 && samples.is_sorted(), "{samples:?}");
     assert!((210..=220).contains(last), "{last}");
 }
@@ -132,7 +133,8 @@ fn tcp_arrives_whole_and_says_how() {
     // 1,429 segments; the MAC repeats what is lost on the way.
     assert!((1429..1500).contains(&tcp.segments), "{tcp:?}");
     assert!(tcp.arrived <= tcp.segments && tcp.retransmissions < 60, "{tcp:?}");
-    let (rtt, least) = (tcp.rtt_s.unwrap(), tcp.min_rtt_s.unwrap());
+    let rtt = tcp.rtt_s.unwrap();
+    let least = tcp.min_rtt_s.unwrap();
     assert!((0.003..0.02).contains(&least) && rtt > least, "{rtt} {least}");
     // The run ends with the last byte.
     let finished = tcp.finished_s.unwrap();
@@ -227,7 +229,8 @@ fn a_gateway_measures_the_round_trip_that_the_sender_does() {
     let tcp = outcome.flows().unwrap().flows[0].tcp.clone().unwrap();
     let beside = beside.borrow();
     let mean = beside.smoothed.iter().sum::<f64>() / beside.smoothed.len() as f64;
-    let (rtt, least) = (tcp.rtt_s.unwrap(), tcp.min_rtt_s.unwrap());
+    let rtt = tcp.rtt_s.unwrap();
+    let least = tcp.min_rtt_s.unwrap();
     assert!((0.98..1.02).contains(&(mean / rtt)), "{mean} {rtt}");
     // The packets that open the connection are shorter than those the sender measures.
     assert!((0.002..least).contains(&beside.min), "{} {least}", beside.min);
@@ -364,18 +367,33 @@ fn errors_name_what_cannot_be_carried() {
     for (flow, problem) in [
         (r#"from = "a", to = "a""#, "`to` must not be the source"),
         (r#"from = "a", to = "x""#, "no node `x`"),
-        (r#"from = "a", to = "c", seconds = 0"#, "`seconds` above 0"),
-        (r#"from = "a", to = "c", rate = 0"#, "must be above 0"),
-        (r#"from = "a", to = "c", start_s = nan"#, "must be 0 to 1e9"),
-        (r#"from = "a", to = "c", protocol = "sctp""#, "unknown variant `sctp`"),
+        (r#"from = "a", to = "c", seconds = 0"#, "seconds = 0: allowed is 0.001 to"),
+        (r#"from = "a", to = "c", rate = 0"#, "rate = 0: allowed is a quantity above 0"),
+        (r#"from = "a", to = "c", start_s = nan"#, "start_s = nan: allowed is 0 to"),
+        (
+            r#"from = "a", to = "c", protocol = "sctp""#,
+            "protocol = \"sctp\": allowed is \"udp\", \"tcp\"",
+        ),
         (r#"from = "a", to = "c", speed = 1"#, "unknown field `speed`"),
         (r#"from = "a", to = "c", size = 9"#, "need `protocol = \"tcp\"`"),
         (r#"from = "a", to = "c", congestion = "reno""#, "need `protocol = \"tcp\"`"),
-        (r#"from = "a", to = "c", protocol = "tcp", size = 0"#, "`size` above 0"),
-        (r#"from = "a", to = "c", protocol = "tcp", window = 100"#, "`window` 4096 to"),
-        (r#"from = "a", to = "c", protocol = "tcp", ack_delay_s = 2"#, "must be 0 to 1"),
+        (
+            r#"from = "a", to = "c", protocol = "tcp", size = 0"#,
+            "size = 0: allowed is a quantity above 0",
+        ),
+        (
+            r#"from = "a", to = "c", protocol = "tcp", window = 100"#,
+            "window = 100: allowed is a quantity from 4 KiB",
+        ),
+        (
+            r#"from = "a", to = "c", protocol = "tcp", ack_delay_s = 2"#,
+            "ack_delay_s = 2: allowed is 0 to 1 s",
+        ),
         (r#"from = "a", to = "c", min_rto_s = 1"#, "need `protocol = \"tcp\"`"),
-        (r#"from = "a", to = "c", protocol = "tcp", min_rto_s = 0"#, "must be 0.001 to 60"),
+        (
+            r#"from = "a", to = "c", protocol = "tcp", min_rto_s = 0"#,
+            "min_rto_s = 0: allowed is 0.001 to 60 s",
+        ),
     ] {
         let text = format!("{LINE}flow = [{{ {flow} }}]");
         let error = Scenario::parse(&text, "line.toml", Path::new("")).unwrap_err();

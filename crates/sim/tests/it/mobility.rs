@@ -60,7 +60,7 @@ fn mistakes_are_named_with_their_place() {
     for (key, file, more, message) in [
         ("fcd", walk, " }", "m:1: no XML"),
         ("ns2", walk, " }", "m:1: `0 0 0`: allowed are"),
-        ("bonnmotion", walk, ", step_s = 0 }", "s.toml:3: `step_s` must be 0.01 to 60"),
+        ("bonnmotion", walk, ", step_s = 0 }", "s.toml:3: step_s = 0: allowed is 0.01 to 60 s"),
         ("positions", "0,0\n", ", step_s = 1 }", "s.toml:3: `step_s` belongs to nodes that move"),
         ("bonnmotion", walk, ", fcd = \"m\" }", "s.toml:3: give one of"),
         ("bonnmotion", walk, " }\nnodes = [\"n1\"]", "s.toml:3: the nodes are those of this file"),

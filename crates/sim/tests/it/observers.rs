@@ -119,7 +119,9 @@ fn the_time_of_parts_is_measured_without_changing_the_run() {
 #[test]
 fn observers_do_not_change_a_run_and_one_seed_gives_one_file() {
     let traced = || {
-        let (mut s, pcap, events) = (mesh(true), Shared::default(), Shared::default());
+        let mut s = mesh(true);
+        let pcap = Shared::default();
+        let events = Shared::default();
         let points = CapturePoints::Nodes(BTreeSet::from([1, 3]));
         let capture = Capture::new(pcap.clone(), s.config(), &points).unwrap();
         s.observe(Box::new(capture));
@@ -130,7 +132,8 @@ fn observers_do_not_change_a_run_and_one_seed_gives_one_file() {
     };
     let mut alone = mesh(true);
     carry(&mut alone);
-    let (first, again) = (traced(), traced());
+    let first = traced();
+    let again = traced();
     assert_eq!(first.0, alone.trace_hash());
     assert!(first.1.len() > 20_000 && first.2.len() > 20_000);
     assert!(first == again);
@@ -138,7 +141,8 @@ fn observers_do_not_change_a_run_and_one_seed_gives_one_file() {
 
 #[test]
 fn each_line_is_an_event() {
-    let (mut s, out) = (mesh(true), Shared::default());
+    let mut s = mesh(true);
+    let out = Shared::default();
     s.observe(Box::new(EventLines::new(out.clone(), s.config())));
     carry(&mut s);
     let text = String::from_utf8(out.0.take()).unwrap();
@@ -217,7 +221,8 @@ fn a_capture_needs_nodes_that_exist() {
 
 #[test]
 fn ids_without_a_node_are_written_as_numbers() {
-    let (s, out) = (mesh(true), Shared::default());
+    let s = mesh(true);
+    let out = Shared::default();
     let mut lines = EventLines::new(out.clone(), s.config());
     let mut capture = Capture::new(io::sink(), s.config(), &CapturePoints::Senders).unwrap();
     for (to, written) in [(node_id(1), "r1"), (NodeId(0), "0"), (NodeId(700), "700")] {

@@ -106,7 +106,8 @@ fn add_present(root: &Value, of: &Value, value: &Value, path: &str, found: &mut 
 #[test]
 fn results_have_the_fields_of_the_schema_and_no_others() {
     let schema = serde_json::to_value(schema()).unwrap();
-    let (mut described, mut present) = (BTreeSet::new(), BTreeSet::new());
+    let mut described = BTreeSet::new();
+    let mut present = BTreeSet::new();
     add_described(&schema, &schema, "", &mut described);
     for outcome in outcomes() {
         let value = serde_json::to_value(outcome).unwrap();

@@ -1,4 +1,4 @@
-//! The JSON Schema of scenarios, which `scripts/schema.py` makes from the reference.
+//! The JSON Schema of scenarios.
 
 use ncmesh_sim::scenario::Scenario;
 use serde_json::Value;

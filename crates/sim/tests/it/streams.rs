@@ -85,7 +85,8 @@ fn one_hop(loss: f64) -> f64 {
 
 #[test]
 fn loss_without_congestion_costs_little_more_than_the_lost_packets() {
-    let (whole, lossy) = (one_hop(0.0), one_hop(0.3));
+    let whole = one_hop(0.0);
+    let lossy = one_hop(0.3);
     assert!(whole > 4.5, "{whole}");
     assert!(lossy > 0.8 * 0.7 * whole, "{lossy} of {whole}");
 }
@@ -103,7 +104,8 @@ fn a_rate_backs_off_where_queues_are_real_and_its_base_stays_whole() {
     let mean = |from: usize, to: usize| {
         first.series.rate_bps[from..to].iter().sum::<f64>() / (to - from) as f64 / 1e6
     };
-    let (alone, shared) = (mean(15, 30), mean(60, 100));
+    let alone = mean(15, 30);
+    let shared = mean(60, 100);
     assert!(alone > 4.5, "{alone}");
     assert!((0.4..0.6).contains(&(shared / alone)), "{shared} of {alone}");
     assert!((mbit(second) / mbit(first) - 1.0).abs() < 0.2, "{first:?} {second:?}");
@@ -122,7 +124,8 @@ fn receivers_come_and_go_and_one_seed_gives_one_trace() {
     assert_eq!(outcome.trace, carried(&text).unwrap().trace);
     let streams = outcome.streams().unwrap();
     let rates = |i: usize| &streams.streams[0].receivers[i].series.rate_bps;
-    let (b, c) = (rates(0), rates(1));
+    let b = rates(0);
+    let c = rates(1);
     assert!(b[..5].iter().chain(&b[21..]).all(|bps| *bps == 0.0), "{b:?}");
     assert!(b[12..20].iter().all(|bps| *bps > 0.0), "{b:?}");
     // b forwards the stream to c even after it has left the group.

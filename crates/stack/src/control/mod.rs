@@ -7,16 +7,17 @@
 
 mod frame;
 
-use crate::link::{FrameHeard, Link, LinkConfig, MAX_ASKED, MAX_LATE, Received};
+use crate::config::StackConfig;
+use crate::link::{FrameHeard, Link, MAX_ASKED, MAX_LATE, Received};
 use crate::peers::Peers;
-use crate::route::{Asked, Compare, Route, RouteConfig, States, Wanted};
+use crate::route::{Asked, Compare, Origin, Route, States, Wanted};
 pub use frame::LAYOUTS;
 use frame::{read_hello, write_hello};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::topology::{Profile, Topology};
+use ncmesh_engine::topology::Topology;
 use ncmesh_engine::{Class, Context, Filled, Frame, Malformed, Offer, Summary};
-use ncmesh_wire::{Header, NodeId, Reader, Record, Salt, ServiceId, StartId, Versions};
+use ncmesh_wire::{Header, Reader, Record, Salt, ServiceId};
 use std::sync::Arc;
 
 /// Service byte of control frames.
@@ -65,18 +66,17 @@ pub(crate) struct Control {
 
 impl Control {
     /// Returns the control of a node that starts at `now`.
-    pub(crate) fn new(
-        (link, route, versions): (LinkConfig, RouteConfig, Versions),
-        (me, about, epoch, salt): (NodeId, (&str, Profile), u64, Salt),
-        mtu: usize,
-        now: Instant,
-    ) -> Self {
-        let route = Route::new(route, me, about, epoch, mtu.saturating_sub(MAX_HELLO), now);
-        let peers = Peers::new(me, salt);
+    pub(crate) fn new(config: &StackConfig, mtu: usize, now: Instant) -> Self {
+        let origin = Origin {
+            node: config.node,
+            epoch: config.epoch,
+            name: config.name.clone(),
+            profile: config.profile.clone(),
+        };
         Self {
-            link: Link::new(link, versions, now),
-            route,
-            peers,
+            link: Link::new(config.link.clone(), config.versions, now),
+            route: Route::new(config.route.clone(), origin, mtu.saturating_sub(MAX_HELLO), now),
+            peers: Peers::new(config.node, config.salt),
             budget: (0.0, now),
             are_proofs_late: false,
         }
@@ -151,20 +151,15 @@ impl Control {
         let Header { version, counter, .. } = header;
         let received = Received { version, start: frame.start, counter, at: cx.now };
         // A hello that another overtook brings back no neighbour that was given up.
-        if !is_late && !self.link.handle_hello((cx.me, frame.sender), &hello, received, cx.rng) {
+        if !is_late && !self.link.handle_hello(cx.me, frame.sender, &hello, received, cx.rng) {
             cx.counters.drop(DropReason::Full);
         }
         self.route.handle_states(cx, frame.sender, hello.digest, reader);
     }
 
     /// Notes a frame that was heard from a node in its start, after it was handled.
-    pub(crate) fn note_frame(
-        &mut self,
-        sender: (NodeId, StartId),
-        frame: FrameHeard,
-        now: Instant,
-    ) {
-        self.link.note_frame(sender, frame, now);
+    pub(crate) fn note_frame(&mut self, frame: FrameHeard, now: Instant) {
+        self.link.note_frame(frame, now);
     }
 
     /// Returns the version of the wire format for a frame of `service` and `kind`.

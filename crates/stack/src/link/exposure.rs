@@ -90,7 +90,8 @@ impl Airtimes {
     /// Returns the airtime of frames, by the shortest and the longest of this node; `None` before
     /// it sent two of different length.
     fn rate(&self) -> Option<Rate> {
-        let (short, long) = (self.shortest?, self.longest?);
+        let short = self.shortest?;
+        let long = self.longest?;
         let bytes = (long.len - short.len) as f64;
         let byte = long.airtime.saturating_sub(short.airtime).as_secs_f64() / bytes;
         let frame = (short.airtime.as_secs_f64() - byte * short.len as f64).max(0.0);

@@ -70,7 +70,8 @@ fn any(rng: &mut ChaCha8Rng) -> f64 {
 #[test]
 fn estimates_follow_steps() {
     let step = |rng: &mut ChaCha8Rng| -> Box<dyn Fn(f64) -> f64> {
-        let (mut before, mut after) = (any(rng), any(rng));
+        let mut before = any(rng);
+        let mut after = any(rng);
         while (before - after).abs() < STEP {
             (before, after) = (any(rng), any(rng));
         }
@@ -85,7 +86,8 @@ fn estimates_follow_steps() {
 #[test]
 fn estimates_follow_ramps() {
     let ramp = |rng: &mut ChaCha8Rng| -> Box<dyn Fn(f64) -> f64> {
-        let (before, after) = (any(rng), any(rng));
+        let before = any(rng);
+        let after = any(rng);
         let length = 5.0 + 25.0 * unit(rng);
         let part = move |s: f64| ((s - BEFORE_S as f64 + length) / length).clamp(0.0, 1.0);
         Box::new(move |s| before + (after - before) * part(s))
@@ -97,7 +99,8 @@ fn estimates_follow_ramps() {
 fn estimates_recover_from_bursts_of_loss() {
     let burst = |rng: &mut ChaCha8Rng| -> Box<dyn Fn(f64) -> f64> {
         let delivery = 0.5 + 0.5 * unit(rng);
-        let (begin, end) = (BEFORE_S as f64 - 1.0 - 3.0 * unit(rng), BEFORE_S as f64);
+        let begin = BEFORE_S as f64 - 1.0 - 3.0 * unit(rng);
+        let end = BEFORE_S as f64;
         Box::new(move |s| if (begin..end).contains(&s) { 0.1 } else { delivery })
     };
     assert_close("bursts", &deviations("bursts", BEFORE_S + FOLLOW_S, burst));

@@ -40,10 +40,11 @@ impl Place {
         let start = StartId(1);
         if is_hello {
             let received = Received { version: 2, start, counter, at: self.now };
-            self.link.handle_hello((ME, node), &hello, received, &mut self.rng);
+            self.link.handle_hello(ME, node, &hello, received, &mut self.rng);
         }
-        let frame = FrameHeard { len, counter, is_control: is_hello, is_late: false };
-        self.link.note_frame((node, start), frame, self.now);
+        let is_control = is_hello;
+        let frame = FrameHeard { sender: node, start, len, counter, is_control, is_late: false };
+        self.link.note_frame(frame, self.now);
     }
 
     /// Lets the busy neighbour send for this share of the time, while the link delivers this

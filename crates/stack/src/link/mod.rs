@@ -125,6 +125,10 @@ pub(crate) struct Received {
 /// A frame that was heard and handled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameHeard {
+    /// Its sender.
+    pub sender: NodeId,
+    /// Start of the sender that it belongs to.
+    pub start: StartId,
     /// Its length, bytes.
     pub len: usize,
     /// Its number among those of its sender.
@@ -289,7 +293,8 @@ impl Link {
     /// Handles a hello. Returns false if there are too many neighbours already.
     pub(crate) fn handle_hello(
         &mut self,
-        (me, sender): (NodeId, NodeId),
+        me: NodeId,
+        sender: NodeId,
         hello: &Hello,
         received: Received,
         rng: &mut ChaCha8Rng,
@@ -323,12 +328,8 @@ impl Link {
     }
 
     /// Notes a frame, after it was handled.
-    pub(crate) fn note_frame(
-        &mut self,
-        (sender, start): (NodeId, StartId),
-        frame: FrameHeard,
-        now: Instant,
-    ) {
+    pub(crate) fn note_frame(&mut self, frame: FrameHeard, now: Instant) {
+        let FrameHeard { sender, start, .. } = frame;
         // A node that does not hear the sender may send at the same time. Its frame is lost here if
         // it begins during this one, or so shortly before that it is not over yet.
         self.busy += self.per_byte * 2 * u32::try_from(frame.len).unwrap_or(u32::MAX);
@@ -436,7 +437,8 @@ impl Link {
     /// Learns what length does to delivery from a neighbour that has just shown it.
     fn learn_exponent(&mut self, node: NodeId) {
         let Some(n) = self.neighbors.get(&node) else { return };
-        let (short, long) = (n.short.value(), n.long.value());
+        let short = n.short.value();
+        let long = n.long.value();
         // Links that lose hardly anything or nearly everything say little about it.
         if n.long.weight() >= 4.0 && (0.05..0.97).contains(&short) && long > 0.01 {
             let seen = (libm::log(long) / libm::log(short)).clamp(0.25, MAX_EXPONENT);

@@ -48,7 +48,7 @@ const ANSWER: Duration = Duration::from_millis(80);
 /// Most questions to a silent neighbour.
 const MAX_ASKS: u8 = 8;
 
-/// What is known of one neighbour.
+/// Measurements of one neighbour.
 #[derive(Clone, Debug)]
 pub(super) struct Neighbor {
     start: StartId,
@@ -208,7 +208,8 @@ impl Neighbor {
     /// `None` while they are too few. Those that it promised and that did not come are lost. Short
     /// frames let expect delivery to the power of `exponent` of long ones.
     fn delivery(&self, now: Instant, exponent: f64) -> Option<(f64, f64)> {
-        let (mut short, mut long) = (self.short, self.long);
+        let mut short = self.short;
+        let mut long = self.long;
         if short.add(self.missed(now), 0, self.exposure.clear()) {
             long = Share::default();
         }
@@ -344,7 +345,7 @@ mod tests {
     fn frames_of_both_lengths_are_counted_between_hellos() {
         let mut n = Neighbor::new(&hello(65_534, 65_530), received(10, 0));
         n.note_frame(Some(false), at(0));
-        // Of 20 long frames 5 arrive, of 4 short ones 2, with the hello. The count wraps.
+        // 5 of 20 long frames arrive, and 2 of 4 short ones, with the hello. The count wraps.
         (0..5).for_each(|_| n.note_frame(Some(true), at(500)));
         n.note_frame(Some(false), at(600));
         n.handle_hello(&hello(2, 14), received(34, 1000));
@@ -368,7 +369,7 @@ mod tests {
         let mut n = good();
         n.long.add(60, 60, 1.0);
         assert!(n.delivery(at(60_000), 1.0).unwrap().0 > 0.95);
-        // Of eight more hellos only the last arrives; or none has come when it is due.
+        // Only the last of eight more hellos arrives; or none has come when it is due.
         n.handle_hello(&hello(68, 60), received(69, 68_000));
         assert!(n.delivery(at(68_000), 1.0).unwrap().0 < 0.3);
         let mut silent = good();
@@ -422,7 +423,7 @@ mod tests {
     fn a_poor_neighbour_is_given_up_sooner_if_others_have_lost_it_too() {
         let mut n = Neighbor::new(&hello(0, 0), received(1, 0));
         for i in 1..=60 {
-            // Of three hellos one arrives.
+            // One of three hellos arrives.
             let now = 3000 * u64::from(i);
             n.handle_hello(&hello(3 * i, 0), received(3 * i + 1, now));
             n.note_frame(Some(false), at(now));

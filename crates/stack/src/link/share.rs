@@ -103,7 +103,8 @@ fn chance(frames: u32, arrived: u32, delivery: f64) -> f64 {
     // The terms of the binomial distribution, each from the one before it.
     let odds = delivery / (1.0 - delivery);
     let mut exactly = libm::pow(1.0 - delivery, f64::from(frames));
-    let (mut fewer, mut more) = (0.0, 0.0);
+    let mut fewer = 0.0;
+    let mut more = 0.0;
     for count in 0..=frames {
         if count <= arrived {
             fewer += exactly;

@@ -1,4 +1,4 @@
-//! What a node makes of the silence of a neighbour that others may have heard.
+//! Silence of a neighbour that others may have heard.
 
 use super::*;
 use ncmesh_engine::rng::stream;
@@ -42,10 +42,16 @@ impl Lone {
         let hello = Hello { neighbors: 5, late: late.to_vec(), ..Hello::of_test(self.sent) };
         let start = StartId(1);
         let received = Received { version: 2, start, counter: u32::from(self.sent), at: at(ms) };
-        self.link.handle_hello((ME, node), &hello, received, &mut self.rng);
-        let frame =
-            FrameHeard { len: 80, counter: self.sent.into(), is_control: true, is_late: false };
-        self.link.note_frame((node, start), frame, at(ms));
+        self.link.handle_hello(ME, node, &hello, received, &mut self.rng);
+        let frame = FrameHeard {
+            sender: node,
+            start,
+            len: 80,
+            counter: self.sent.into(),
+            is_control: true,
+            is_late: false,
+        };
+        self.link.note_frame(frame, at(ms));
     }
 
     fn review(&mut self, ms: u64) -> Vec<NodeId> {
@@ -71,20 +77,23 @@ fn a_neighbour_that_most_miss_is_asked_although_one_heard_it_by_luck() {
         }
         u64::MAX
     };
-    let (all, most, few) = (asked_after(6), asked_after(5), asked_after(2));
+    let all = asked_after(6);
+    let most = asked_after(5);
+    let few = asked_after(2);
     assert!(all <= 2 && most <= 2, "asked after {all} and {most} s");
     assert!(few > most, "asked after {few} s");
 }
 
 #[test]
 fn a_neighbour_is_where_its_latest_hello_says() {
-    let (me, neighbor) = (ME, NodeId(2));
+    let me = ME;
+    let neighbor = NodeId(2);
     let told = |link: &mut Link, counter: u32, address: Option<RadioAddress>| {
         let mut rng = stream(1, ME, "test", "link");
         link.set_address(address);
         let hello = link.hello(0, at(0), &mut rng);
         let received = Received { version: 2, start: StartId(1), counter, at: at(0) };
-        link.handle_hello((me, neighbor), &hello, received, &mut rng);
+        link.handle_hello(me, neighbor, &hello, received, &mut rng);
         link.address_of(neighbor)
     };
     let mut link = Link::new(LinkConfig::default(), Versions::OWN, at(0));

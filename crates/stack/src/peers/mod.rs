@@ -59,7 +59,7 @@ const HOLD: Duration = Duration::from_secs(5);
 /// Time for which an id is known to be used twice.
 const DUPLICATE: Duration = Duration::from_secs(300);
 
-/// What an authentic frame is worth.
+/// Verdict on an authentic frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
     /// It is of a current start. A late one was overtaken by another, and is no sign of life.
@@ -189,7 +189,8 @@ impl Peers {
     /// Records an authentic frame, for which [`is_new`](Self::is_new) returned true. Returns what it
     /// is worth.
     pub(crate) fn record(&mut self, header: &Header, cipher: &Cipher, now: Instant) -> Trust {
-        let (trusting, counter) = (self.trusting, self.ours.1);
+        let trusting = self.trusting;
+        let counter = self.ours.1;
         let sender = self.sender(header.sender, now);
         // A start that was not heard before. It is believed at once only if it follows the current
         // start, and that can have run out of counters. All others prove themselves.

@@ -113,7 +113,8 @@ fn two_nodes_with_one_id_are_noticed_and_the_one_that_is_there_stays() {
     p.note_sent(salt(1), 30);
     // The first start still answers, so it still runs.
     for i in 0..5 {
-        let (echo, now) = (echo(salt(1), 25), at(2 + u64::from(i)));
+        let echo = echo(salt(1), 25);
+        let now = at(2 + u64::from(i));
         assert!(!p.hear_hello(&header(PEER, FIRST, 2 + i), &echo, now));
         assert!(p.hear(&header(PEER, SECOND, 2 + i), now));
         assert!(p.has_double(PEER, now));
@@ -176,7 +177,8 @@ fn a_node_asks_for_proofs_and_gives_them() {
     // Both are repeated for a while, and one that does not answer is doubted.
     for i in 0..REPEATS + 2 {
         let proofs = p.proofs(1000);
-        let (asked, doubted) = (i < ASK_ITSELF, (ASK_ITSELF..REPEATS).contains(&i));
+        let asked = i < ASK_ITSELF;
+        let doubted = (ASK_ITSELF..REPEATS).contains(&i);
         assert_eq!((!proofs.asked.is_empty(), !proofs.doubted.is_empty()), (asked, doubted));
         assert_eq!(proofs.echoes.first(), (i < REPEATS).then_some(&expected));
     }

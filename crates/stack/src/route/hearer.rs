@@ -70,7 +70,9 @@ pub(super) fn all(
         let delivery = told.unwrap_or(heard);
         // The best delivery over a neighbour of both, and of any link to the node; and the best
         // quality over a neighbour of both.
-        let (mut over, mut any, mut other) = (delivery, delivery, 0.0f64);
+        let mut over = delivery;
+        let mut any = delivery;
+        let mut other = 0.0f64;
         for (between, last) in hears(node) {
             any = any.max(*last);
             let Some(via) = via(between) else { continue };
@@ -100,7 +102,7 @@ mod tests {
 
     const ME: NodeId = NodeId(1);
 
-    /// What node 1 sees of a mesh with these links, the same in both directions.
+    /// View of node 1 of a mesh with these links, the same in both directions.
     fn hearers(links: &[(u16, u16, f64)]) -> Vec<Hearer> {
         let mut topology = Topology::new(0.05);
         let ends = |node: u16| {
@@ -112,7 +114,8 @@ mod tests {
             links.iter().filter_map(other)
         };
         for node in 1..=9 {
-            let (version, hears) = ((1, 1), ends(node).collect());
+            let version = (1, 1);
+            let hears = ends(node).collect();
             topology.learn(NodeId(node), LinkState { version, hears, ..LinkState::default() });
         }
         let inbound: Links = ends(ME.0).collect();

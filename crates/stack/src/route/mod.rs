@@ -84,7 +84,7 @@ pub struct Route {
     leaps: Leaps,
     /// Least pause between two announcements now.
     pace: Duration,
-    /// What the whole mesh was told last, and links touched since.
+    /// Links as the whole mesh was told last, and those touched since.
     base: Links,
     touched: BTreeSet<NodeId>,
     /// Announcements to the whole mesh that are free, as of a time.
@@ -107,29 +107,31 @@ pub struct Route {
     digest: u64,
     /// Shared if it was given to all nodes of a simulation.
     topology: Arc<Topology>,
-    /// What the other nodes of a simulation know.
+    /// Link states as the other nodes of a simulation know them.
     shared: Option<SharedStates>,
     /// Whether the topology was given: then nothing is announced or learned.
     pinned: bool,
 }
 
+/// The node whose state this one tells: itself.
+pub(crate) struct Origin {
+    pub(crate) node: NodeId,
+    pub(crate) epoch: u64,
+    pub(crate) name: String,
+    pub(crate) profile: Profile,
+}
+
 impl Route {
     /// Returns a node that knows nobody at `now`; a frame has room for a state of `longest` bytes.
     #[must_use]
-    pub(crate) fn new(
-        config: RouteConfig,
-        me: NodeId,
-        (name, profile): (&str, Profile),
-        epoch: u64,
-        longest: usize,
-        now: Instant,
-    ) -> Self {
+    pub(crate) fn new(config: RouteConfig, origin: Origin, longest: usize, now: Instant) -> Self {
+        let Origin { node: me, epoch, name, profile } = origin;
         let pace = seconds(config.min_interval_s);
         let topology = Arc::new(Topology::new(config.min_delivery));
         Self {
             config,
             me,
-            name: name.to_owned(),
+            name,
             profile,
             epoch,
             longest,
@@ -319,8 +321,8 @@ impl Route {
 
         // Where the digests still differ after these states, the two nodes compare tables. Where
         // they agree, the sender lacks nothing that waits to be told.
-        let theirs = (sender, digest);
-        for origin in self.repair.note_digest(theirs, self.digest, &self.topology, cx.now) {
+        let ours = self.digest;
+        for origin in self.repair.note_digest(sender, digest, ours, &self.topology, cx.now) {
             self.spread.retell(origin, sender, soon(cx));
         }
         if digest == self.digest {
@@ -384,7 +386,8 @@ impl Route {
             Form::Change { since, .. } => Some(Change { since, links: told.links().collect() }),
         };
         let covered = self.covered(sender);
-        self.spread.pass_on(origin, (left, told.urgent), change, &covered, (cx.now, &mut *cx.rng));
+        let reach = (left, told.urgent);
+        self.spread.pass_on(origin, reach, change, &covered, cx.now, &mut *cx.rng);
     }
 
     /// Notes a copy of a state that is known already.
@@ -416,8 +419,8 @@ impl Route {
             self.repair.postpone(cx.now);
             // It is told unasked only what it depends on us for.
             let quality = |hearer: &Hearer| if hearer.relies { hearer.quality } else { 1.0 };
-            let with = (sender, self.spread.hearer(sender).map_or(1.0, quality));
-            for origin in self.repair.refine(&self.topology, with, ranges, cx.now) {
+            let quality = self.spread.hearer(sender).map_or(1.0, quality);
+            for origin in self.repair.refine(&self.topology, sender, quality, ranges, cx.now) {
                 self.spread.tell(origin, sender, soon(cx));
             }
         }
@@ -539,7 +542,7 @@ impl Route {
     pub(crate) fn fill_question(&mut self, mtu: usize, out: &mut Vec<u8>) -> Option<Asked> {
         let (to, question) = self.repair.pop()?;
         let asked = question.kind();
-        if let Some(rest) = repair::write(out, mtu, (to, question), &self.topology) {
+        if let Some(rest) = repair::write(out, mtu, to, question, &self.topology) {
             self.repair.put_back(to, rest);
         }
         Some(asked)

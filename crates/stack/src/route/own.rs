@@ -1,4 +1,4 @@
-//! What a node tells about its own links: to whom, and when.
+//! Announcements of a node's own links: to which nodes, and when.
 
 use super::Route;
 use super::hearer::NO_LINKS;
@@ -95,7 +95,7 @@ impl Route {
         let matters_far = !essential.is_empty() || self.is_unlike_told || many_steps;
         let is_bridge =
             essential.iter().any(|(_, by, detour)| by.low() == 0.0 && detour.is_infinite());
-        // What has just happened is more urgent than that the mesh was told little lately.
+        // A fresh change outranks the announcement credit.
         let just_now = changes(told.map_or(&NO_LINKS, |told| &told.hears), &hears);
         let just_now: Vec<Deliveries> = just_now
             .filter(|(_, by)| by.matters(far_change))
@@ -163,7 +163,8 @@ impl Route {
             self.base.clone_from(&hears);
             self.touched.clear();
         }
-        let (name, profile) = (self.name.clone(), self.profile.clone());
+        let name = self.name.clone();
+        let profile = self.profile.clone();
         let state = LinkState { version: (self.epoch, self.seq), base, name, profile, hears };
         let short = !whole && state::change_len(links.len()) < state::whole_len(&state);
         let change = since.filter(|_| short).map(|since| Change { since, links });
@@ -212,7 +213,8 @@ fn changes<'a>(
 ) -> impl Iterator<Item = (NodeId, Deliveries)> + 'a {
     let differing = side_by_side(before, after).filter(|(_, before, after)| before != after);
     differing.map(|(node, before, after)| {
-        let (before, after) = (before.unwrap_or(0.0), after.unwrap_or(0.0));
+        let before = before.unwrap_or(0.0);
+        let after = after.unwrap_or(0.0);
         (node, Deliveries { before, after })
     })
 }
@@ -220,7 +222,7 @@ fn changes<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::RouteConfig;
+    use crate::route::{Origin, RouteConfig};
     use ncmesh_engine::topology::{Position, Profile};
 
     const ME: NodeId = NodeId(1);
@@ -229,10 +231,13 @@ mod tests {
         Instant::from_nanos(s * 1_000_000_000)
     }
 
+    fn origin() -> Origin {
+        Origin { node: ME, epoch: 1, name: "n1".into(), profile: Profile::default() }
+    }
+
     /// A node of a mesh of 400, a minute after its start, with all its credits spent.
     fn poor() -> Route {
-        let mut route =
-            Route::new(RouteConfig::default(), ME, ("n1", Profile::default()), 1, 1400, at(0));
+        let mut route = Route::new(RouteConfig::default(), origin(), 1400, at(0));
         for node in 2..=400 {
             let state = LinkState { version: (1, 1), base: 1, ..LinkState::default() };
             route.store(NodeId(node), Some(state), at(1));
@@ -259,8 +264,7 @@ mod tests {
 
     #[test]
     fn another_profile_is_told_to_the_whole_mesh_once() {
-        let about = ("n1", Profile::default());
-        let mut route = Route::new(RouteConfig::default(), ME, about, 1, 1400, at(0));
+        let mut route = Route::new(RouteConfig::default(), origin(), 1400, at(0));
         route.announce_if_worth(links(0.9), at(2));
         let profile = Profile { position: Position::plan([1.0, 2.0, 3.0]), ..Profile::default() };
         route.set_profile(profile.clone());

@@ -192,7 +192,8 @@ impl Repair {
     /// although they had time to reach it.
     pub(super) fn note_digest(
         &mut self,
-        (neighbor, theirs): (NodeId, u64),
+        neighbor: NodeId,
+        theirs: u64,
         ours: u64,
         topology: &Topology,
         now: Instant,
@@ -308,7 +309,7 @@ impl Repair {
         let (first, last) = ALL;
         let differing = vec![Digested { first, last, digest: difference.latest }];
         self.next = now + PAUSE;
-        Some((neighbor, self.refine(topology, (neighbor, quality), differing, now)))
+        Some((neighbor, self.refine(topology, neighbor, quality, differing, now)))
     }
 
     /// Takes from the budget of a neighbour the cost of an answer to its question, for which this
@@ -385,11 +386,14 @@ impl Repair {
     pub(super) fn refine(
         &mut self,
         topology: &Topology,
-        (with, quality): (NodeId, f64),
+        with: NodeId,
+        quality: f64,
         digests: Vec<Digested>,
         now: Instant,
     ) -> Vec<NodeId> {
-        let (mut lists, mut parts, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        let mut lists = Vec::new();
+        let mut parts = Vec::new();
+        let mut told = Vec::new();
         let in_order = apart(digests, |digested| (digested.first, digested.last));
         for Digested { first, last, digest: theirs } in in_order {
             let range = (first, last);
@@ -465,7 +469,7 @@ impl Terms {
     fn new(news: Vec<News>) -> Self {
         let mut terms = Self { news, pivots: [(0, 0); 64] };
         for index in 0..terms.news.len() {
-            let rest = terms.reduce((terms.news[index].changed, 1 << index));
+            let rest = terms.reduce(terms.news[index].changed, 1 << index);
             if rest.0 != 0 {
                 terms.pivots[rest.0.ilog2() as usize] = rest;
             }
@@ -476,17 +480,18 @@ impl Terms {
     /// Returns the terms that sum up to `bits`; `None` if none do. Hashes are hardly ever
     /// dependent, so there is one answer at most.
     fn explain(&self, bits: u64) -> Option<impl Iterator<Item = &News>> {
-        let (left, which) = self.reduce((bits, 0));
+        let (left, which) = self.reduce(bits, 0);
         let chosen = move |(index, _): &(usize, &News)| which >> index & 1 == 1;
         (left == 0).then(|| self.news.iter().enumerate().filter(chosen).map(|(_, news)| news))
     }
 
-    fn reduce(&self, mut rest: (u64, u64)) -> (u64, u64) {
-        while rest.0 != 0 && self.pivots[rest.0.ilog2() as usize].0 != 0 {
-            let pivot = self.pivots[rest.0.ilog2() as usize];
-            rest = (rest.0 ^ pivot.0, rest.1 ^ pivot.1);
+    fn reduce(&self, mut bits: u64, mut which: u64) -> (u64, u64) {
+        while bits != 0 && self.pivots[bits.ilog2() as usize].0 != 0 {
+            let pivot = self.pivots[bits.ilog2() as usize];
+            bits ^= pivot.0;
+            which ^= pivot.1;
         }
-        rest
+        (bits, which)
     }
 }
 
@@ -494,7 +499,8 @@ impl Terms {
 pub(super) fn write(
     out: &mut Vec<u8>,
     mtu: usize,
-    (to, question): (NodeId, Question),
+    to: NodeId,
+    question: Question,
     topology: &Topology,
 ) -> Option<Question> {
     let start = out.len();

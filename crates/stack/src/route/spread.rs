@@ -36,7 +36,7 @@ const WITH_HELLO: Duration = Duration::from_millis(900);
 struct Item {
     /// How far the receivers pass it on, and whether at once.
     reach: Reach,
-    /// What changed; `None` to tell the whole state.
+    /// The change; `None` to tell the whole state.
     change: Option<Change>,
     due: Instant,
     sends: u8,
@@ -128,7 +128,8 @@ impl Spread {
         reach: Reach,
         change: Option<Change>,
         coverage: &[f64],
-        (now, rng): (Instant, &mut ChaCha8Rng),
+        now: Instant,
+        rng: &mut ChaCha8Rng,
     ) {
         self.take(origin);
         // Each hearer lacks the state by as much as the frame it came in probably missed it. The
@@ -205,7 +206,8 @@ impl Spread {
 
     /// Takes the item of a state, begun if need be, that `to` certainly lacks.
     fn begin(&mut self, origin: NodeId, to: NodeId, due: Instant) -> Item {
-        let (reach, lacking) = ((EVERYWHERE, true), Vec::new());
+        let reach = (EVERYWHERE, true);
+        let lacking = Vec::new();
         let new = Item { reach, change: None, due, sends: 0, lacking, owed: false };
         let mut item = self.take(origin).unwrap_or(new);
         item.lacking.resize(self.hearers.len(), 0.0);
@@ -313,12 +315,12 @@ mod tests {
         // Node 2 sent it; node 3 does not hear node 2.
         let mut line = spread(&[(2, 0.9), (3, 0.9)]);
         let coverage = line.coverage(NodeId(2), |_, _| 0.0);
-        line.pass_on(NodeId(9), (EVERYWHERE, true), None, &coverage, (at(0), &mut rng));
+        line.pass_on(NodeId(9), (EVERYWHERE, true), None, &coverage, at(0), &mut rng);
         assert!(line.due().is_some());
 
         let mut crowd = spread(&[(2, 0.9), (3, 0.9), (4, 0.9)]);
         let coverage = crowd.coverage(NodeId(2), |_, _| 0.9);
-        crowd.pass_on(NodeId(9), (EVERYWHERE, true), None, &coverage, (at(0), &mut rng));
+        crowd.pass_on(NodeId(9), (EVERYWHERE, true), None, &coverage, at(0), &mut rng);
         assert_eq!(crowd.due(), None);
     }
 
@@ -326,13 +328,13 @@ mod tests {
     fn copies_that_others_send_make_ours_unnecessary() {
         let mut rng = stream(1, NodeId(1), "test", "spread");
         let mut s = spread(&[(2, 0.9), (3, 0.9), (4, 0.9)]);
-        s.pass_on(NodeId(9), (EVERYWHERE, true), None, &[1.0, 0.0, 0.0], (at(0), &mut rng));
+        s.pass_on(NodeId(9), (EVERYWHERE, true), None, &[1.0, 0.0, 0.0], at(0), &mut rng);
         s.note_copy(NodeId(9), &[0.0, 1.0, 0.2]);
         assert!(s.due().is_some());
         s.note_copy(NodeId(9), &[0.0, 0.0, 0.6]);
         assert_eq!(s.due(), None);
         // A neighbour that knows everything lacks nothing, and what is asked for is sent once.
-        s.pass_on(NodeId(9), (EVERYWHERE, true), None, &[1.0, 1.0, 0.0], (at(0), &mut rng));
+        s.pass_on(NodeId(9), (EVERYWHERE, true), None, &[1.0, 1.0, 0.0], at(0), &mut rng);
         s.note_complete(NodeId(4));
         assert_eq!(s.due(), None);
         s.tell(NodeId(9), NodeId(5), at(0));
@@ -348,7 +350,8 @@ mod tests {
         let mut rng = stream(1, NodeId(1), "test", "spread");
         let mut s = spread(&[(2, 0.2), (3, 0.2), (4, 0.2)]);
         s.announce(NodeId(1), (EVERYWHERE, true), None, at(0));
-        let (mut sends, mut now) = (0, at(0));
+        let mut sends = 0;
+        let mut now = at(0);
         while let Some(due) = s.due() {
             assert!(due >= now);
             now = due;

@@ -176,7 +176,8 @@ impl<'a> Told<'a> {
         let Form::Whole { epoch, name, ref profile } = self.form else { return None };
         let hears = self.links().map(|(node, quantum)| (node, delivery(quantum))).collect();
         let version = (epoch, self.seq);
-        let (name, profile) = (name::heard(name), profile.clone());
+        let name = name::heard(name);
+        let profile = profile.clone();
         Some(LinkState { version, base: self.base, name, profile, hears })
     }
 

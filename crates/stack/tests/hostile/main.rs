@@ -37,7 +37,8 @@ fn invent(lone: &mut Lone, nodes: impl IntoIterator<Item = u16>, heard: &[(u16, 
 #[test]
 fn a_thousand_invented_nodes_move_no_path_and_are_passed_on_within_the_budget() {
     let mut lone = Lone::settled();
-    let (bytes, since) = (bytes_held(), lone.begin());
+    let bytes = bytes_held();
+    let since = lone.begin();
     let heard: Vec<(u16, u8)> = (0..20).map(|i| (1000 + 50 * i, 255)).collect();
     invent(&mut lone, 1000..2000, &heard, 40);
     let grown = bytes_held() - bytes;
@@ -58,7 +59,8 @@ fn invented_neighbours_take_no_more_memory_each_the_more_there_are() {
         lone.sent = Vec::new();
         (bytes_held() - bytes) / isize::try_from(nodes).unwrap()
     };
-    let (few, many) = (grown(500), grown(4000));
+    let few = grown(500);
+    let many = grown(4000);
     assert!(many < 2 * few.max(1024), "{few} bytes for each of 500, {many} for each of 4,000");
 }
 
@@ -72,7 +74,7 @@ fn invented_nodes_that_nobody_hears_are_forgotten() {
         lone.run(1000);
     }
     assert!(!lone.knows(1000) && lone.knows(FAR));
-    // What was forgotten is not believed again at once.
+    // A node that was forgotten is not believed again at once.
     let stale = lone.dropped(DropReason::Stale);
     lone.hear(LIAR, HELLO, &hello(1000, 0, 9, &[], &whole(1000, 1, 0, 1, b"x", &[])));
     assert!(!lone.knows(1000));
@@ -174,7 +176,8 @@ fn a_lie_about_this_node_is_outlived_if_it_can_be() {
 #[test]
 fn a_node_that_is_outbid_again_and_again_does_not_flood_the_mesh() {
     let mut lone = Lone::settled();
-    let (mut epoch, mut raises) = (lone.stack.epoch(), 0);
+    let mut epoch = lone.stack.epoch();
+    let mut raises = 0;
     for _ in 0..300 {
         let state = whole(ME, 1, 0, epoch + 1, b"n1", &[]);
         lone.hear(LIAR, HELLO, &hello(1000, 0, 9, &[], &state));
@@ -336,7 +339,8 @@ fn lists_and_requests_for_everything_are_answered_within_the_budget() {
     let heard: Vec<(u16, u8)> = (0..40).map(|i| (1000 + 5 * i, 255)).collect();
     invent(&mut lone, 1000..1200, &heard, 5);
     lone.run(20_000);
-    let (bytes, since) = (bytes_held(), lone.begin());
+    let bytes = bytes_held();
+    let since = lone.begin();
     for round in 0..100 {
         // It has nothing at all; it has newer states of nodes that do not exist; it wants all.
         lone.hear(LIAR, VERSIONS, &versions(ME, (0, u16::MAX), 0, &[]));

@@ -114,7 +114,7 @@ fn stream(s: &mut Simulation, scheme: &str) {
     let flow = s.open_stream(scheme, 0, "tv", &["base".into(), "enh".into()]).unwrap();
     for n in 0..100 {
         for layer in 0..2 {
-            let _ = s.send_stream_packet(scheme, 0, (flow, layer), &contents(100 + n)).unwrap();
+            let _ = s.send_stream_packet(scheme, 0, flow, layer, &contents(100 + n)).unwrap();
         }
         s.run_for(Duration::from_millis(20));
     }

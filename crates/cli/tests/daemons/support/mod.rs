@@ -180,7 +180,7 @@ impl Node {
         wait_until(&format!("peers {names:?}"), || {
             let peers: Vec<Peer> = self.ask(&["peers"]);
             let reached = |name: &&str| {
-                peers.iter().any(|p| p.name.as_deref() == Some(*name) && p.etx.is_some())
+                peers.iter().any(|p| p.name.as_deref() == Some(*name) && p.values.etx.is_some())
             };
             names.iter().all(reached)
         });
@@ -189,7 +189,7 @@ impl Node {
     /// Waits until the only transfer of this node has more than `bytes`.
     pub(crate) fn wait_for_bytes(&self, bytes: u64) {
         wait_until(&format!("{bytes} bytes"), || {
-            self.transfers().first().is_some_and(|t| t.bytes > bytes)
+            self.transfers().first().is_some_and(|t| t.values.bytes > bytes)
         });
     }
 

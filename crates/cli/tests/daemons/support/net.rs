@@ -114,7 +114,8 @@ impl Segment {
 
     /// Adds the interface of host `i`.
     pub(crate) fn plug(&self, i: usize) -> Result<(), String> {
-        let (bridge, host) = (&self.names[0], &self.names[i]);
+        let bridge = &self.names[0];
+        let host = &self.names[i];
         ip(&format!("-n {host} link add mesh0 type veth peer name port{i} netns {bridge}"))?;
         ip(&format!("-n {bridge} link set port{i} master br0 up"))?;
         ip(&format!("-n {host} addr add 10.77.0.{i}/24 brd + dev mesh0"))?;

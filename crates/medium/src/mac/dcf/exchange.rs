@@ -83,7 +83,8 @@ impl Dcf {
             Access::Broadcast => 0,
             Access::Unicast(_) => self.timing.sifs_ns + self.timing.response_ns,
         };
-        let (frame, attempt) = (Arc::clone(&outgoing.frame), outgoing.attempt);
+        let frame = Arc::clone(&outgoing.frame);
+        let attempt = outgoing.attempt;
         let payload = Payload::Data { access, frame, attempt };
         self.transmit(context, Transmission { sender: radio, payload, airtime_ns, nav_ns });
     }
@@ -115,7 +116,8 @@ impl Dcf {
         receptions: &mut Vec<Arrival>,
     ) {
         let Ended { transmission, aborted } = ended;
-        let (sender, now_ns) = (transmission.sender, context.now_ns);
+        let sender = transmission.sender;
+        let now_ns = context.now_ns;
         match transmission.payload {
             // A response that was cut short ends the wait too: a station that receives its start
             // ignores the timeout.

@@ -105,7 +105,8 @@ impl Dcf {
         rts_threshold_bytes: Option<usize>,
         long_retry_limit: Option<u32>,
     ) -> Self {
-        let (phy, rate_bps) = (config.phy, config.bit_rate_bps);
+        let phy = config.phy;
+        let rate_bps = config.bit_rate_bps;
         let station = |radio| Station::new(config.seed, radio, phy.cw_min);
         Self {
             phy,

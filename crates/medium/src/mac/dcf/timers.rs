@@ -45,7 +45,8 @@ impl Timers {
     /// Starts or restarts the timer of `station`.
     pub(super) fn start(&mut self, station: usize, at_ns: u64) {
         // Rise until a node does not change.
-        let (mut node, mut earliest_ns) = (self.leaves() + station, at_ns);
+        let mut node = self.leaves() + station;
+        let mut earliest_ns = at_ns;
         while self.tree[node] != earliest_ns {
             self.tree[node] = earliest_ns;
             if node == 1 {

@@ -37,6 +37,16 @@ fn every_metric_is_documented_and_the_dashboard_asks_for_no_other() {
 }
 
 #[test]
+fn each_name_is_given_once_and_says_its_unit_once() {
+    let mut names = BTreeSet::new();
+    for Head { name, .. } in heads() {
+        let words: Vec<&str> = name.split('_').collect();
+        assert!(words.windows(2).all(|pair| pair[0] != pair[1]), "{name}");
+        assert!(names.insert(name.clone()), "{name} is given twice");
+    }
+}
+
+#[test]
 fn frames_of_unknown_kinds_count_as_one() {
     let values = [((ServiceId(250), 7), 1.0), ((ServiceId(250), 8), 2.0)];
     let labels = vec![("service", "other".to_owned()), ("kind", "other".to_owned())];

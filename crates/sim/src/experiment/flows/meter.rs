@@ -103,7 +103,8 @@ impl FlowMeter {
 
     /// Returns the status of the flow at a node, if the scheme knows the flow there.
     fn status(&self, sim: &Simulation, node: usize) -> Option<FlowStatus> {
-        let (source, destination) = (node_id(self.flow.from), node_id(self.flow.to));
+        let source = node_id(self.flow.from);
+        let destination = node_id(self.flow.to);
         let flows = sim.host(node).stack()?.flows();
         let own = |(name, flow): &(&str, FlowStatus)| {
             *name == self.scheme && flow.source == source && flow.destination == destination

@@ -16,6 +16,7 @@ use crate::scenario::{Flow, Transport};
 use crate::simulation::{IpArrival, Simulation, node_id};
 use meter::{Ends, FlowMeter};
 use ncmesh_engine::time::Instant;
+use ncmesh_host::console::coding_values;
 use ncmesh_host::gateway::{DEFAULT_QUEUE, GatewayConfig, Target};
 use ncmesh_medium::MacConfig;
 use ncmesh_wire::NodeId;
@@ -228,12 +229,7 @@ fn coding(world: &World<'_>, scheme: &'static str) -> BTreeMap<String, CodingOut
             format!("{} {why}", world.name(usize::from(node.0.saturating_sub(1))))
         };
         let outcome = CodingOutcome {
-            sent: status.sent,
-            coded: status.coded,
-            ratio: status.ratio(),
-            decoded: status.decoded,
-            undecodable: status.undecodable,
-            repeated: status.repeated,
+            values: coding_values(&status),
             hold_s: (!status.holds.is_empty()).then(|| holds / status.holds.len() as f64),
             stopped: status.stopped.iter().map(named).collect(),
         };

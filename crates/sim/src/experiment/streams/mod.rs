@@ -17,6 +17,7 @@ use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::stream::StreamStatus;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engines::REGISTRY;
+use ncmesh_host::console::queue_values;
 use source::StreamSource;
 use std::collections::BTreeMap;
 
@@ -152,15 +153,7 @@ impl Queues {
             let (name, group, to) = key.clone();
             let fresh = StreamQueueOutcome { node: name, group, to, ..Default::default() };
             let outcome = self.outcomes.entry(key).or_insert(fresh);
-
-            // Backlogs are kept as maxima. The other values are totals or states, of which the
-            // latest sample counts.
-            outcome.receivers = queue.receivers;
-            outcome.most_held = outcome.most_held.max(queue.held.iter().sum());
-            outcome.most_drop_queue = outcome.most_drop_queue.max(queue.drop_queue);
-            outcome.sent = queue.sent[..layers].to_vec();
-            outcome.dropped = queue.dropped[..layers].to_vec();
-            outcome.lost = queue.lost;
+            outcome.sample(queue_values(queue, layers));
         }
     }
 }

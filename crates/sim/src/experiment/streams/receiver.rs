@@ -89,17 +89,18 @@ impl Receiver {
         self.outcome.problem = receiving.and_then(|r| r.problem).map(|trouble| trouble.to_string());
     }
 
-    /// Counts an intact packet (layer, number) that the source accepted at `taken_at`. `counts`
+    /// Counts an intact packet that the source accepted at `taken_at`. `counts`
     /// says whether it arrived during the measurement.
     pub(super) fn receive(
         &mut self,
         arrival: &StreamArrival,
-        packet: (usize, usize),
+        layer: usize,
+        number: usize,
         taken_at: Instant,
         counts: bool,
     ) {
         // A second copy is an error of the engine, even if its bytes are right.
-        if !self.arrived.insert(packet) {
+        if !self.arrived.insert((layer, number)) {
             self.outcome.corrupt += 1;
             return;
         }
@@ -113,7 +114,7 @@ impl Receiver {
         self.by_second[second] += 1;
 
         if counts {
-            self.delivered[packet.0] += 1;
+            self.delivered[layer] += 1;
             self.delays += arrival.at - taken_at;
         }
     }

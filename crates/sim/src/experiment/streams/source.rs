@@ -96,7 +96,8 @@ impl StreamSource {
     pub(super) fn handle_due(&mut self, sim: &mut Simulation) -> Result<(), RunError> {
         // Receivers may join before the stream begins: they wait for its announcement.
         let now = sim.now();
-        let (scheme, group) = (self.scheme, &self.stream.group);
+        let scheme = self.scheme;
+        let group = &self.stream.group;
         for receiver in &mut self.receivers {
             receiver.handle_due(sim, scheme, group)?;
         }
@@ -134,7 +135,7 @@ impl StreamSource {
             let number = offered.taken_at.len() as u64;
             let bytes = contents(self.number, layer, number, self.outcome.packet_bytes);
             let sent =
-                sim.send_stream_packet(self.scheme, self.stream.from, (flow, layer), &bytes)?;
+                sim.send_stream_packet(self.scheme, self.stream.from, flow, layer, &bytes)?;
             if sent.is_ok() {
                 offered.taken_at.push(now);
                 offered.counted += u64::from(now >= self.counts_from);
@@ -173,7 +174,7 @@ impl StreamSource {
         let own = arrival.packet == contents(self.number, layer, number, self.outcome.packet_bytes);
         let counts = (self.counts_from..self.ends).contains(&arrival.at);
         match taken_at.filter(|_| own) {
-            Some(taken_at) => receiver.receive(arrival, (layer, index), taken_at, counts),
+            Some(taken_at) => receiver.receive(arrival, layer, index, taken_at, counts),
             None => receiver.outcome.corrupt += 1,
         }
     }

@@ -26,7 +26,8 @@ pub(in crate::scenario) fn read(text: &str, file: &str) -> Result<Topology, Scen
         ScenarioError::Syntax { place, message: format!("no XML: {error}") }
     })?;
     // Elements come in the order of the text, so lines are counted once.
-    let (mut line, mut counted) = (1, 0);
+    let mut line = 1;
+    let mut counted = 0;
     let mut line_of = |node: &Node<'_, '_>| {
         let start = node.range().start;
         line += text.as_bytes()[counted..start].iter().filter(|byte| **byte == b'\n').count();

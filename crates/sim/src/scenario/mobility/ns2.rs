@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// Greatest number of a node.
 const MAX_NODE: usize = 65_533;
 
-/// What a file says of one node.
+/// Lines of a file about one node.
 #[derive(Default)]
 struct Walker {
     start: [f64; 3],

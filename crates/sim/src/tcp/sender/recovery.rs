@@ -18,8 +18,10 @@ impl Sender {
     /// than the reordering window (RACK_detect_loss, RFC 8985, 6.2 step 5). Returns how many.
     pub(super) fn detect_losses(&mut self, now: Instant) -> u32 {
         let reordering = self.reordering_window();
-        let (rack, deadline) = (self.rack, self.rack_rtt + reordering);
-        let (mut lost, mut latest) = (0, None);
+        let rack = self.rack;
+        let deadline = self.rack_rtt + reordering;
+        let mut lost = 0;
+        let mut latest = None;
         for sent in self.segments.iter_mut().filter(|sent| sent.state == State::Outstanding) {
             // Nothing that was sent later has arrived, so nothing speaks for a loss.
             if sent.transmission >= rack {
@@ -83,7 +85,8 @@ impl Sender {
         let threshold = self.window.threshold;
         let Phase::FastRecovery { delivered, sent, .. } = &mut self.phase else { return };
         *delivered += newly_delivered;
-        let (delivered, sent) = (i64::from(*delivered), i64::from(*sent));
+        let delivered = i64::from(*delivered);
+        let sent = i64::from(*sent);
 
         let below_threshold = i64::from(threshold) - i64::from(in_flight);
         let count = if below_threshold < 0 {

@@ -1,0 +1,76 @@
+//! A node, its neighbours, and what it codes.
+
+use super::declare::values;
+use super::field::last_of;
+use super::value::{Told, Value, Values};
+use super::{Count, Field, Unit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+values! {
+    /// State of a node.
+    NodeValues {
+        /// Seconds since the daemon started.
+        uptime_s: f64, "Up", Seconds;
+        /// Number of nodes heard directly.
+        neighbors: u64, "Neighbours", Plain;
+        /// Number of other nodes known.
+        nodes: u64, "Nodes", Plain;
+        /// Number of transfers in progress.
+        transfers_open: u64, "Transfers", Plain;
+    }
+}
+
+values! {
+    /// Another node, as far as this one knows it.
+    PeerValues {
+        /// Share of this node's broadcasts that the peer receives, 0 to 1.
+        delivery_to: Option<f64>, "Out", Share;
+        /// Share of the peer's broadcasts that this node receives, 0 to 1.
+        delivery_from: Option<f64>, "In", Share;
+        /// Expected number of transmissions along the best path (ETX). Unknown if the peer is
+        /// unreachable.
+        etx: Option<f64>, "ETX", Transmissions;
+        /// Number of hops of the best path.
+        hops: Option<u64>, "Hops", Plain;
+        /// Seconds since a frame of the peer was heard directly.
+        last_heard_s: Option<f64>, "Heard", Ago;
+    }
+}
+
+values! {
+    /// Coding of a node across flows, by one scheme.
+    CodingValues {
+        /// Data frames sent.
+        sent: Count, "Sent", Frames;
+        /// Data frames sent that carried two packets.
+        coded: Count, "Coded", Frames;
+        /// Coded over sent: the coding ratio of Huang et al., section V-A. Unknown before the first
+        /// frame.
+        ratio: Option<f64>, "Ratio", Share;
+        /// Packets decoded here.
+        decoded: Count, "Decoded", Packets;
+        /// Coded frames with a packet for this node that could not be decoded.
+        undecodable: Count, "Undecodable", Frames;
+        /// Packets retransmitted because a next hop missed them.
+        repeated: Count, "Repeated", Packets;
+    }
+}
+
+impl CodingValues {
+    /// Returns what was coded since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        // The counters of a daemon that was started again begin at zero, which must not underflow.
+        let sent = self.sent.saturating_sub(before.sent);
+        let coded = self.coded.saturating_sub(before.coded);
+        Self {
+            sent,
+            coded,
+            ratio: (sent > 0).then(|| coded as f64 / sent as f64),
+            decoded: self.decoded.saturating_sub(before.decoded),
+            undecodable: self.undecodable.saturating_sub(before.undecodable),
+            repeated: self.repeated.saturating_sub(before.repeated),
+        }
+    }
+}
