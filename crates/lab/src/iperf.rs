@@ -137,6 +137,10 @@ impl Load {
             }
         }
 
+        if self.flow.dscp != 0 {
+            command.args(["--dscp", &self.flow.dscp.to_string()]);
+        }
+
         // iperf3 counts payload, scenarios count IP packets: convert length and rate.
         let payload = self.payload().to_string();
         match &self.flow.transport {
@@ -259,6 +263,7 @@ mod tests {
             to: 2,
             rate_bps: Some(500_000),
             packet: Some(1000),
+            dscp: 0,
             transport: Transport::Udp,
             start: Duration::ZERO,
             warm_up: Duration::from_millis(500),
@@ -284,14 +289,17 @@ mod tests {
         let tcp = Tcp { congestion: Some("reno".into()), window: Some(9000), ..Tcp::default() };
         flow.transport = Transport::Tcp(tcp.clone());
         flow.rate_bps = None;
+        flow.dscp = 46;
         let asked = words(&load(&flow).client());
         assert!(
-            asked.ends_with("--time 9 --omit 1 --set-mss 960 --congestion reno --window 9000"),
+            asked.ends_with(
+                "--time 9 --omit 1 --dscp 46 --set-mss 960 --congestion reno --window 9000"
+            ),
             "{asked}"
         );
         flow.transport = Transport::Tcp(Tcp { size: Some(800_000), ..tcp });
         let asked = words(&load(&flow).client());
-        assert!(asked.contains("20000 --bytes 800000 --set-mss"), "{asked}");
+        assert!(asked.contains("20000 --bytes 800000 --dscp 46 --set-mss"), "{asked}");
     }
 
     #[test]

@@ -135,7 +135,7 @@ fn tcp_with_ecn_is_slowed_down_by_marks() {
     does(&segment, 1, "iperf3 -c 10.44.0.2 -t 4");
     assert!(marks(&segment, 2) > 0);
     let tunnel = pair[0].status().tunnel.unwrap();
-    assert_eq!(tunnel.drops.get("late"), None, "{tunnel:?}");
+    assert!(tunnel.ecn_marked > 0 && !tunnel.drops.contains_key("late"), "{tunnel:?}");
 }
 
 /// Returns the longest round trip that some pings through the tunnel had, s.

@@ -130,6 +130,8 @@ pub struct Tunnel {
     pub icmp_sent: u64,
     /// TCP connections whose segment size was lowered, counted for each direction.
     pub mss_clamped: u64,
+    /// Packets that were marked for their delay, where others are dropped as `late` (ECN).
+    pub ecn_marked: u64,
 }
 
 /// Addresses that are reached through a node.

@@ -181,6 +181,7 @@ impl Node {
             drops: counters.drops.iter().map(|(why, n)| (why.name().into(), *n)).collect(),
             icmp_sent: counters.icmp_sent,
             mss_clamped: counters.clamped,
+            ecn_marked: counters.marked,
         })
     }
 

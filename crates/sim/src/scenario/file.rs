@@ -186,6 +186,9 @@ ncmesh_engine::settings! {
         pub(super) rate: Option<BitRate> = None, above 0, allowed ALLOWED_RATES;
         /// Length of the packets, headers included; for TCP of full segments.
         pub(super) packet: Option<usize> = None, absent "longest possible", above 0, unit "bytes";
+        /// DSCP of the packets, in both directions. [Classes of real-time
+        /// traffic](../internals/braid.md#real-time-traffic) go first.
+        pub(super) dscp: u8 = 0, within 0..=63;
         /// Start, after the mesh has measured itself.
         pub(super) start_s: f64 = 0.0, within TIMES, unit "s";
         /// Time before the measurement begins.

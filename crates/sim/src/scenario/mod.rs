@@ -202,6 +202,8 @@ pub struct Flow {
     pub rate_bps: Option<u64>,
     /// Length of the packets, bytes; the longest that the scheme carries if absent.
     pub packet: Option<usize>,
+    /// DSCP of the packets, in both directions.
+    pub dscp: u8,
     /// Protocol that produces the packets.
     pub transport: Transport,
     /// Time from the beginning of the run to the beginning of the flow.

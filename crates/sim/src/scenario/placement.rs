@@ -22,6 +22,8 @@ ncmesh_engine::settings! {
         width_m: f64, within 0.0..=FARTHEST_M, unit "m";
         /// Its height, to the north.
         height_m: f64, within 0.0..=FARTHEST_M, unit "m";
+        /// Seed that places them, so that runs with other seeds meet the same mesh.
+        seed: Option<u64> = None, absent "the scenario's";
     }
 }
 
@@ -38,13 +40,13 @@ ncmesh_engine::settings! {
     }
 }
 
-/// Scatters nodes at random positions drawn from `seed`.
+/// Scatters nodes at random positions drawn from their own seed, or from `seed` of the scenario.
 pub(super) fn uniform(uniform: &Uniform, seed: u64) -> Topology {
-    let Uniform { nodes, width_m, height_m } = *uniform;
+    let Uniform { nodes, width_m, height_m, seed: own } = *uniform;
 
     // A random stream of its own, so that the placement does not depend on anything else that uses
     // the seed.
-    let mut rng = rng::stream(seed, NodeId(0), "scenario", "placement");
+    let mut rng = rng::stream(own.unwrap_or(seed), NodeId(0), "scenario", "placement");
     let mut along = |length: f64| rng::unit(&mut rng) * length;
     named((0..nodes).map(|_| Position { x: along(width_m), y: along(height_m), z: 0.0 }))
 }

@@ -169,6 +169,7 @@ impl Reader<'_> {
             to,
             rate_bps: flow.rate.map(|rate| rate.0),
             packet: flow.packet,
+            dscp: flow.dscp,
             transport: self.transport(flow)?,
             start: time(flow.start_s),
             warm_up: time(flow.warm_up_s),

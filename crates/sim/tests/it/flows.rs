@@ -22,19 +22,44 @@ protocol.link = { quick_hello_s = 0.1 }
 "#;
 
 fn carried(flows: &str) -> Result<Outcome, RunError> {
-    observed(flows, vec![])
+    carried_by("forward", flows, vec![])
 }
 
-fn observed(flows: &str, observers: Vec<Box<dyn Observer>>) -> Result<Outcome, RunError> {
+fn carried_by(
+    scheme: &str,
+    flows: &str,
+    observers: Vec<Box<dyn Observer>>,
+) -> Result<Outcome, RunError> {
     let text = format!("{LINE}{flows}");
     let scenario = Scenario::parse(&text, "line.toml", Path::new("")).unwrap();
     let config = SimulationConfig::from_scenario(&scenario).unwrap();
     let limit = Duration::from_secs(1000);
-    run(&scenario, config, "forward", limit, observers, |_| ControlFlow::Continue(()))
+    run(&scenario, config, scheme, limit, observers, |_| ControlFlow::Continue(()))
 }
 
 fn flows(flows: &str) -> Result<FlowsOutcome, RunError> {
     Ok(carried(flows)?.flows().unwrap().clone())
+}
+
+#[test]
+fn packets_of_a_real_time_class_do_not_wait_behind_a_connection() {
+    let delay = |dscp: u8| {
+        let beside = format!(
+            r#"
+            flow = [
+                {{ from = "a", to = "c", protocol = "tcp", warm_up_s = 2, seconds = 20 }},
+                {{ from = "a", to = "c", rate = "64k", packet = 200, warm_up_s = 2, seconds = 20,
+                   dscp = {dscp} }},
+            ]
+            "#
+        );
+        let outcome = carried_by("braid", &beside, vec![]).unwrap();
+        let [tcp, call] = &outcome.flows().unwrap().flows[..] else { panic!("{outcome:?}") };
+        assert!(tcp.throughput_bps > 1e6, "{tcp:?}");
+        call.mean_delay_s.unwrap()
+    };
+    let (expedited, plain) = (delay(46), delay(0));
+    assert!(expedited < 0.7 * plain, "{expedited} {plain}");
 }
 
 #[test]
@@ -225,7 +250,7 @@ fn a_gateway_measures_the_round_trip_that_the_sender_does() {
         ack_delay_s = 0
         seconds = 20
         "#;
-    let outcome = observed(tcp, vec![Box::new(Rc::clone(&beside))]).unwrap();
+    let outcome = carried_by("forward", tcp, vec![Box::new(Rc::clone(&beside))]).unwrap();
     let tcp = outcome.flows().unwrap().flows[0].tcp.clone().unwrap();
     let beside = beside.borrow();
     let mean = beside.smoothed.iter().sum::<f64>() / beside.smoothed.len() as f64;

@@ -7,6 +7,7 @@ use crate::scenario::Flow;
 use crate::simulation::{Simulation, node_id};
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::FlowStatus;
+use smoltcp::wire::Ipv4Packet;
 use std::net::Ipv4Addr;
 
 /// Data frames of a flow that its destination has heard since it started.
@@ -89,11 +90,21 @@ impl FlowMeter {
         &mut self,
         sim: &mut Simulation,
         from: usize,
-        packet: Vec<u8>,
+        mut packet: Vec<u8>,
     ) -> Result<(), RunError> {
+        self.mark(&mut packet);
         sim.send_ip_packet(from, packet)?;
         self.offered += u64::from(self.counts(sim.now()) && from == self.flow.from);
         Ok(())
+    }
+
+    /// Marks a packet with the class of the flow.
+    pub(super) fn mark(&self, packet: &mut [u8]) {
+        let mut ip = Ipv4Packet::new_unchecked(packet);
+        if ip.dscp() != self.flow.dscp {
+            ip.set_dscp(self.flow.dscp);
+            ip.fill_checksum();
+        }
     }
 
     /// Returns how many packets of the source the scheme has taken so far.

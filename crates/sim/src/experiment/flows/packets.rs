@@ -160,8 +160,9 @@ impl TrafficSource for Packets {
         let number = number.and_then(|bytes| bytes.try_into().ok());
         let number = number.map_or(u64::MAX, u64::from_be_bytes);
         let index = usize::try_from(number).unwrap_or(usize::MAX);
-        let is_whole = self.arrived.get(index) == Some(&false)
-            && arrival.packet == packet(self.number, meter.addresses, number, self.length);
+        let mut sent = packet(self.number, meter.addresses, number, self.length);
+        meter.mark(&mut sent);
+        let is_whole = self.arrived.get(index) == Some(&false) && arrival.packet == sent;
         if !is_whole {
             self.corrupt += 1;
             return;
