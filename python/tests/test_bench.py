@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ncmesh.__main__ import main
+from ncmesh._ncmesh import loss_matrix
 from ncmesh.bench import compare, meshes, page, schemes, table
 from ncmesh.bench.air import Air
 from ncmesh.bench.bound import (
@@ -24,6 +25,7 @@ from ncmesh.bench.cliques import cliques
 from ncmesh.bench.command import check_floor
 from ncmesh.bench.file import FILE
 from ncmesh.bench.instances import LEAST_DELIVERY, connected, group
+from ncmesh.bench.tunnel import TUNNEL
 from ncmesh.failure import FailureError, Kind
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -98,7 +100,22 @@ def test_time_follows_from_the_channel():
 # ---- meshes and instances
 
 
-@pytest.mark.parametrize("name", ["building", "freifunk", "aachen", "grid", "mesh-2", "line-2-40"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "building",
+        "freifunk",
+        "bremen",
+        "stuttgart-2",
+        "grid",
+        "mesh-2",
+        "line-2-40",
+        "hidden-3-20-54M",
+        "tree-2",
+        "dense-60-1",
+        "clustered",
+    ],
+)
 def test_receivers_are_reached_both_ways(name):
     of = mesh(name)
     usable = np.minimum(of.delivery, of.delivery.T) >= LEAST_DELIVERY
@@ -123,6 +140,56 @@ def test_groups_are_drawn_from_mesh_service_and_number():
     assert drawn[0] == ("l117", ["l055", "l105", "l203", "l211"])
 
 
+def test_a_gateway_is_the_source_where_a_case_has_one():
+    of = mesh("star-5")
+    instances = TUNNEL.instances(of, ["5 TCP to one", "UDP"], range(1, 9))
+    to_one = [instance for instance in instances if instance.case == "5 TCP to one"]
+    assert {instance.source for instance in to_one} == {"n1"}
+    assert {instance.receivers for instance in to_one} == {("n2", "n3", "n4", "n5", "n6")}
+    assert len({instance.source for instance in instances if instance.case == "UDP"}) > 1
+    # Clients do not hear each other.
+    assert not of.delivery[1:, 1:].any()
+
+
+def test_dense_meshes_are_dense_and_clusters_are_joined_by_single_links():
+    for nodes in (30, 60, 100):
+        neighbours = (mesh(f"dense-{nodes}-2").delivery > 0).sum() / nodes
+        assert 0.3 * nodes < neighbours < 0.7 * nodes
+    delivery = mesh("clustered").delivery
+    part = np.arange(len(delivery)) // 12
+    between = np.argwhere((delivery > 0) & (part[:, None] != part[None, :]))
+    assert len(between) == 2 * 4
+    # The same on every machine and in every version.
+    assert delivery.sum() == pytest.approx(532.6716)
+
+
+def test_a_mesh_has_other_rates_and_stays_the_same():
+    slow, own, fast = (mesh(name) for name in ("building-2M", "building", "building-54M"))
+    assert [of.air.bit_rate for of in (slow, own, fast)] == [2e6, 11e6, 54e6]
+    assert np.array_equal(slow.delivery, own.delivery)
+    assert np.array_equal(fast.delivery, own.delivery)
+
+
+def test_seeds_of_draws_move_no_node():
+    of = mesh("mesh-2")
+    (instance,) = FILE.instances(of, ["0.5 MB to 4"], [1])
+    draws = [dataclasses.replace(instance, draw=draw) for draw in range(3)]
+    assert [draw.seed for draw in draws] == [1, 1001, 2001]
+    matrices = [loss_matrix(of.scenario.table, draw.seed) for draw in draws]
+    assert all(np.array_equal(matrix, matrices[0]) for matrix in matrices)
+    assert not np.array_equal(of.delivery, mesh("mesh-1").delivery)
+
+
+def test_a_mesh_that_moves_has_groups_and_no_bound(tmp_path):
+    assert mesh("cars").moves
+    arguments = ("--meshes", "cars", "--instances", 1, "--draws", 1, "--jobs", 1)
+    more = ("--service", "tunnel", "--cases", "UDP", "--schemes", "auto", "forward")
+    assert run(*arguments, *more, "--output", tmp_path) == 0
+    rows = pq.read_table(tmp_path / "scoreboard.parquet").to_pylist()
+    assert [row["bound_bps"] for row in rows] == [None, None]
+    assert "| cars | UDP | - |" in (tmp_path / "scoreboard.md").read_text()
+
+
 def test_links_are_measured_as_daemons_do():
     made = meshes.meshes(meshes.chosen(["mesh-1"]), SCENARIOS, ["rayleigh", "equal"])
     # Where power follows from positions, there is one mesh.
@@ -143,7 +210,10 @@ def test_every_scheme_is_asked_for():
 
 # ---- the command
 
-ONE = ("--meshes", "line-2-20", "--link-power", "rayleigh", "--instances", 1, "--jobs", 1)
+ONE = (
+    *("--meshes", "line-2-20", "--link-power", "rayleigh"),
+    *("--instances", 1, "--draws", 1, "--jobs", 1),
+)
 
 
 def test_one_instance_from_end_to_end(tmp_path, capsys):
@@ -178,6 +248,22 @@ def test_one_instance_from_end_to_end(tmp_path, capsys):
     figures = tmp_path / "scoreboard.parquet"
     assert run("--figures", figures, "--output", tmp_path / "anew") == 0
     assert (tmp_path / "anew" / "scoreboard.md").read_text() == text
+
+
+def test_an_instance_is_run_with_several_seeds(tmp_path, capsys):
+    cases = ("UDP", "UDP at 50 %", "5 TCP from one")
+    arguments = (*ONE, "--draws", 3, "--service", "tunnel", "--cases", *cases)
+    assert run(*arguments, "--schemes", "auto", "forward", "--output", tmp_path) == 0
+    assert capsys.readouterr().out.count("line-2-20, UDP, 1: ") == 3
+    rows = pq.read_table(tmp_path / "scoreboard.parquet").to_pylist()
+    assert len(rows) == 3 * 2 * 3
+    assert {(row["draw"], row["seed"]) for row in rows} == {(0, 1), (1, 1001), (2, 2001)}
+    # All seeds offer the same rate.
+    assert len({row["rate_bps"] for row in rows if row["case"] == "UDP at 50 %"}) == 1
+    shared = [row for row in rows if row["case"] == "5 TCP from one"]
+    assert all(0.5 <= row["fairness"] <= 1 for row in shared)
+    assert all(row["score"] <= row["goodput_bps"] / 2 * (1 + 1e-9) for row in shared)
+    assert "each is run with 3 seeds" in (tmp_path / "scoreboard.md").read_text()
 
 
 def test_other_loads_of_tunnels(tmp_path):
@@ -220,7 +306,7 @@ def test_what_may_not_be_shipped_is_named(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--meshes", "moon"), 'no mesh is called "moon"; there are: building, freifunk'),
+        (("--meshes", "moon"), 'no mesh is called "moon"; there are: building, building-rates, freifunk'),
         (("--schemes", "best"), 'no scheme is called "best"; there are: auto, cascade'),
         (("--service", "stream", "--schemes", "xor"), "none of the schemes carries any"),
         (("--cases", "9 MB"), 'no case is called "9 MB"; there are: "0.5 MB to 4"'),
@@ -301,7 +387,8 @@ def test_the_page_has_every_instance(tmp_path):
     assert "`orbit` is left out." in text
     # 2x and 0.5x: the geometric mean is 1.
     assert "| file | 0.5 MB to 4 | `ours` | 2 | 1 | 1.00x, 0.50x | 1 |" in text
-    assert "| hill, 0.5 MB to 4, 2 | a to b, c | 0.50x | `theirs` |" in text
+    assert "| hill, 0.5 MB to 4, 2 | a to b, c | 0.50x, 0.50 to 0.50 | `theirs` |" in text
+    assert "| `ours` | 1.00x, 1 of 2 |" in text
     shown = text.split("```sh\n")[1].split("```")[0]
     assert shlex.split(shown.replace("\\\n", "")) == shlex.split(COMMAND)
     assert shown.count("\\\n") == 1
@@ -313,23 +400,36 @@ def test_the_floor_fails_when_the_default_is_slower(capsys):
     with pytest.raises(FailureError, match="on 1 of 2 instances the default scheme is worse") as of:
         check_floor(ROWS, MADE.defaults, 0.9)
     assert of.value.kind == Kind.OTHER
-    assert "ours 0.50x (0.50), hill, 0.5 MB to 4, 2" in capsys.readouterr().out
+    assert "ours 0.50x (0.50 to 0.50), hill, 0.5 MB to 4, 2" in capsys.readouterr().out
     with pytest.raises(FailureError, match="no default scheme was run beside another"):
         check_floor(ROWS, {"file": "auto"}, 0.9)
 
 
-def test_an_instance_below_the_floor_counts_by_the_mean_of_its_draws(capsys):
-    def again(cell):
-        scores = [(9.0, 5.0), (9.0, 4.0)]
-        return [
-            dataclasses.replace(cell, rows={"ours": {"score": own}, "theirs": {"score": other}})
-            for own, other in scores
-        ]
+def drawn(*ratios: float) -> compare.Cell:
+    """Returns an instance whose draws have these ratios of `ours` to `theirs`."""
+    own = [row("ours", 2, 1.0, score=ratio) for ratio in ratios]
+    (cell,) = compare.cells([*own, *(row("theirs", 2, 1.0) for _ in ratios)], "file")
+    return cell
 
-    check_floor(ROWS, MADE.defaults, 0.9, again)
-    assert "ours 1.27x (0.50, 1.80, 2.25), hill, 0.5 MB to 4, 2" in capsys.readouterr().out
+
+def test_an_instance_below_the_floor_counts_by_the_mean_of_its_draws(capsys):
+    check_floor(ROWS, MADE.defaults, 0.9, lambda _: drawn(0.5, 1.8, 2.25))
+    assert "ours 1.27x (0.17 to 9.50), hill, 0.5 MB to 4, 2" in capsys.readouterr().out
     with pytest.raises(FailureError, match="on 1 of 2 instances"):
-        check_floor(ROWS, MADE.defaults, 0.9, lambda cell: [cell, cell])
+        check_floor(ROWS, MADE.defaults, 0.9, lambda _: drawn(0.5, 0.8))
+
+
+def test_chance_and_loss_are_told_apart():
+    by_chance, lost = drawn(0.7, 1.1, 0.9, 1.0, 0.8), drawn(0.7, 0.72, 0.69, 0.71, 0.7)
+    ratio = by_chance.against_best("ours")
+    # t of four degrees of freedom; the logarithms deviate by 0.179.
+    assert (ratio.mean, ratio.high / ratio.mean) == pytest.approx((0.889, 1.249), abs=2e-3)
+    assert [cell for _, cell in compare.below([by_chance, lost], "ours", 0.95)] == [lost]
+    # The best other one is that of all draws, not of each.
+    rows = [*by_chance.rows["ours"], *by_chance.rows["theirs"]]
+    rows += [row("third", 2, 1.0, score=score) for score in (5.0, 0.01, 0.01, 0.01, 0.01)]
+    (cell,) = compare.cells(rows, "file")
+    assert cell.best_other("ours") == "theirs"
 
 
 def test_receivers_that_do_not_finish_count_as_the_limit():
@@ -345,9 +445,9 @@ def test_receivers_that_do_not_finish_count_as_the_limit():
 def test_a_scheme_that_carries_nothing_has_a_ratio():
     nothing = [row("ours", 1, 1.0, score=0.0), row("theirs", 1, 1.0, score=0.0)]
     (cell,) = compare.cells(nothing, "file")
-    assert cell.against_best("ours") == 1.0
+    assert cell.against_best("ours").mean == 1.0
     (cell,) = compare.cells([nothing[0], row("theirs", 1, 1.0)], "file")
-    assert cell.against_best("ours") == compare.LEAST_RATIO
-    assert cell.against_best("theirs") == compare.MOST_RATIO
+    assert cell.against_best("ours").mean == pytest.approx(compare.LEAST_RATIO)
+    assert cell.against_best("theirs").mean == pytest.approx(compare.MOST_RATIO)
     (cell,) = compare.cells([nothing[0]], "file")
     assert cell.against_best("ours") is None

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makes the losses of a Freifunk community and a scenario of its nodes from two batman-adv tables.
 
-Usage: freifunk.py Leipzig LINKS.csv LOSSES.csv [NODES.csv SCENARIO.toml]
+Usage: freifunk.py Leipzig[/PLACE] LINKS.csv LOSSES.csv [NODES.csv SCENARIO.toml]
 
 LINKS has src, dst, tq (0 to 1, one line per direction of a Wi-Fi link). NODES has id, lat, lon.
 
-- The largest connected component is kept. Its nodes are named by the community's letter and their
+- The largest connected component is kept, or the one at this place by size. Its nodes are named by the community's letter and their
   id in the table, as in l002.
 - TQ is taken as delivery probability: loss = 1 - tq. batman-adv derives it from the share of
   broadcast originator messages that a neighbour echoes, scaled down if the link back is bad. On
@@ -26,6 +26,7 @@ DATES = {
     "Leipzig": date(2020, 3, 3),
     "Stuttgart": date(2020, 3, 3),
     "Aachen": date(2020, 5, 13),
+    "Bremen": date(2020, 5, 13),
 }
 
 SCENARIO = """\
@@ -53,20 +54,22 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-def largest_component(delivery):
+def component(delivery, place):
+    """Returns the nodes of the component at this place by size, 1 for the largest."""
     near = defaultdict(set)
     for a, b in delivery:
         near[a].add(b)
         near[b].add(a)
-    left, largest = set(near), set()
+    left, found = set(near), []
     while left:
         reached, edge = set(), {min(left)}
         while edge:
             reached |= edge
             edge = {b for a in edge for b in near[a]} - reached
         left -= reached
-        largest = max(largest, reached, key=len)
-    return sorted(largest, key=int)
+        found.append(reached)
+    found.sort(key=len, reverse=True)
+    return sorted(found[place - 1], key=int)
 
 
 def hops(delivery, nodes, source):
@@ -153,7 +156,8 @@ def write_scenario(community, delivery, name, losses_path, nodes_path, scenario_
 
 def main(community, links_path, losses_path, nodes_path=None, scenario_path=None):
     delivery = read_delivery(links_path)
-    nodes = largest_component(delivery)
+    community, _, place = community.partition("/")
+    nodes = component(delivery, int(place or 1))
     name = {node: f"{community[0].lower()}{int(node):03d}" for node in nodes}
     write_losses(community, delivery, name, losses_path)
     if scenario_path:

@@ -45,7 +45,7 @@ class Instance:
     @property
     def seed(self) -> int:
         """Seed of all random draws of its runs."""
-        return (self.mesh.seed or self.number) + DRAW_SEEDS * self.draw
+        return self.number + DRAW_SEEDS * self.draw
 
     @property
     def title(self) -> str:
@@ -84,11 +84,19 @@ def connected(delivery: Matrix) -> list[int]:
     return sorted(largest)
 
 
-def group(mesh: Mesh, service: str, number: int, receivers: int | None) -> tuple[str, list[str]]:
-    """Draw a source and `receivers` other nodes: all for `None`, fewer where the mesh has fewer."""
+def group(
+    mesh: Mesh, service: str, number: int, receivers: int | None, *, is_gateway: bool = False
+) -> tuple[str, list[str]]:
+    """
+    Draw a source and `receivers` other nodes: all for `None`, fewer where the mesh has fewer.
+
+    With `is_gateway` the source is the gateway of the mesh, if it has one.
+    """
     nodes = connected(mesh.delivery)
     draw = random.Random(f"{mesh.name}/{service}/{number}")
     source = draw.choice(nodes)
+    if is_gateway and mesh.gateway is not None:
+        source = mesh.names.index(mesh.gateway)
     others = [node for node in nodes if node != source]
     if receivers is not None:
         others = sorted(draw.sample(others, min(receivers, len(others))))

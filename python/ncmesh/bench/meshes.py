@@ -1,5 +1,5 @@
 """
-The meshes of the scoreboard: measured ones, generated ones, lines and a grid.
+The meshes of the scoreboard: measured ones and generated ones, at several bit rates.
 
 A mesh is a scenario without traffic. Where losses are given, it exists once for each `link_power`,
 which decides what becomes of overlapping frames. Links are measured as daemons do: the scenario's
@@ -8,18 +8,16 @@ which decides what becomes of overlapping frames. Links are measured as daemons 
 
 from __future__ import annotations
 
-import csv
 import functools
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncmesh import _ncmesh
+from ncmesh.bench import generated
 from ncmesh.bench.air import Air
 from ncmesh.campaign.scenario import Scenario
 from ncmesh.failure import FailureError, Kind
@@ -27,11 +25,15 @@ from ncmesh.failure import FailureError, Kind
 Matrix = NDArray[np.float64]
 
 LINK_POWERS = ("rayleigh", "equal")
-RADIO = {"phy": "802.11b", "bit_rate": "11M"}
 # Parts of a scenario that say what is sent, or how its links are known beforehand.
 TRAFFIC = ("traffic", "flow", "stream", "measure")
-# Loss between nodes two hops apart, as in scenarios/line.toml.
-NEXT_BUT_ONE = 0.8
+# Files that say how nodes move.
+MOVEMENTS = ("bonnmotion", "fcd", "ns2")
+# The slowest and the fastest channel that a mesh is run with besides its own.
+RATES = {
+    "2M": {"phy": "802.11b", "bit_rate": "2M"},
+    "54M": {"phy": "802.11a", "bit_rate": "54M"},
+}
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ class Mesh:
     scenario: Scenario
     link_power: str | None
     """The setting `medium.link_power`; none where positions decide who hears whom."""
-    seed: int | None = None
-    """Seed that places the nodes; none if they do not depend on it."""
+    gateway: str | None = None
+    """The node that clients have their flows with, where the mesh has one."""
 
     @property
     def title(self) -> str:
@@ -57,16 +59,22 @@ class Mesh:
         """Timing of its channel."""
         return Air.of(self.scenario.table["medium"])
 
+    @property
+    def moves(self) -> bool:
+        """Whether its nodes move, so that links are known at the start alone."""
+        return any(key in self.scenario.table.get("topology", {}) for key in MOVEMENTS)
+
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the nodes, in the order of `delivery`."""
-        return _names(self.scenario.table, len(self.delivery))
+        nodes, _ = _ncmesh.mesh(self.scenario.table, 1)
+        return tuple(name for name, _ in nodes)
 
     @functools.cached_property
     def delivery(self) -> Matrix:
         """Probability that `j` receives a full frame of `i` without interference; 0 is no link."""
         try:
-            loss = _ncmesh.loss_matrix(self.scenario.table, self.seed or 1)
+            loss = _ncmesh.loss_matrix(self.scenario.table, 1)
         except _ncmesh.ScenarioError as error:
             raise FailureError(Kind.CONFIG, f"{self.name}: {error}") from error
         delivery: Matrix = 1.0 - loss
@@ -82,7 +90,9 @@ class Source:
     family: str
     make: Callable[[Path], Scenario]
     """From the directory of scenarios."""
-    seed: int | None = None
+    link_powers: Sequence[str] = LINK_POWERS
+    """Those that it exists with where losses are given."""
+    gateway: str | None = None
     needs: str | None = None
     """A file below that directory which is not shipped."""
 
@@ -100,11 +110,12 @@ def meshes(sources: Iterable[Source], scenarios: Path, link_powers: Sequence[str
             table.pop(key, None)
         scenario = Scenario({**table, "name": source.name, "sealed": False})
         if "propagation" in table["medium"]:
-            made.append(Mesh(source.name, source.family, scenario, None, source.seed))
+            made.append(Mesh(source.name, source.family, scenario, None, source.gateway))
             continue
-        for power in link_powers:
-            varied = scenario.varied({"medium.link_power": power})
-            made.append(Mesh(source.name, source.family, varied, power, source.seed))
+        for power in source.link_powers:
+            if power in link_powers:
+                varied = scenario.varied({"medium.link_power": power})
+                made.append(Mesh(source.name, source.family, varied, power, source.gateway))
     return made
 
 
@@ -126,55 +137,78 @@ def chosen(names: Sequence[str] | None) -> list[Source]:
     return [source for source in SOURCES if source.name in names or source.family in names]
 
 
-def line(hops: int, loss: float) -> Scenario:
-    """Return nodes in a row; each hears its neighbours, and seldom the next but one."""
-    names = [f"n{node}" for node in range(1, hops + 2)]
-    near = [{"from": a, "to": b, "loss": loss} for a, b in itertools.pairwise(names)]
-    far = [
-        {"from": a, "to": b, "loss": NEXT_BUT_ONE} for a, b in zip(names, names[2:], strict=False)
-    ]
-    return Scenario({"nodes": names, "link": near + far, "medium": RADIO})
-
-
 def _shipped(name: str) -> Callable[[Path], Scenario]:
     return lambda scenarios: Scenario.read(scenarios / name)
 
 
+def _at(rate: str, make: Callable[[Path], Scenario]) -> Callable[[Path], Scenario]:
+    return lambda scenarios: make(scenarios).varied({"medium": RATES[rate]})
+
+
+def _random_mesh(seed: int) -> Source:
+    """Return the radios of `scenarios/mesh.toml`, placed by this seed."""
+    make = _shipped("mesh.toml")
+    placed = {"topology.uniform.seed": seed}
+    return Source(f"mesh-{seed}", "mesh", lambda scenarios: make(scenarios).varied(placed))
+
+
 def _line(hops: int, percent: int) -> Source:
     name = f"line-{hops}-{percent}"
-    return Source(name, "line", lambda _: line(hops, percent / 100))
+    return Source(name, "line", lambda _: generated.line(hops, percent / 100))
 
 
+def _alone(
+    name: str,
+    family: str,
+    make: Callable[[], Scenario],
+    rate: str = "",
+    gateway: str | None = None,
+) -> Source:
+    """Return a generated mesh, whose frames fade where they overlap."""
+    at = (lambda _: make()) if not rate else _at(rate, lambda _: make())
+    name += f"-{rate}" if rate else ""
+    return Source(name, family, at, link_powers=("rayleigh",), gateway=gateway)
+
+
+def _hidden(rate: str) -> list[Source]:
+    """Return lines, a star and a tree of nodes that hear their neighbours alone."""
+    return [
+        *(
+            _alone(
+                f"hidden-{hops}-{percent}",
+                "hidden",
+                functools.partial(generated.hidden_line, hops, percent / 100),
+                rate,
+            )
+            for hops in (2, 3)
+            for percent in (0, 20)
+        ),
+        _alone("star-5", "star", lambda: generated.star(5, 0.05), rate, generated.FIRST),
+        _alone("tree-2", "tree", lambda: generated.tree(2, 0.05), rate, generated.FIRST),
+    ]
+
+
+def _dense(nodes: int, seed: int) -> Source:
+    return _alone(f"dense-{nodes}-{seed}", "dense", lambda: generated.dense(nodes, seed))
+
+
+BUILDING = _shipped("building.toml")
 SOURCES = (
-    Source("building", "building", _shipped("building.toml")),
+    Source("building", "building", BUILDING),
+    *(Source(f"building-{rate}", "building-rates", _at(rate, BUILDING)) for rate in RATES),
     Source("freifunk", "freifunk", _shipped("freifunk.toml")),
     Source("stuttgart", "stuttgart", _shipped("meshes/stuttgart.toml")),
     Source("aachen", "aachen", _shipped("meshes/aachen.toml")),
+    Source("stuttgart-2", "stuttgart-2", _shipped("meshes/stuttgart-2.toml")),
+    Source("bremen", "bremen", _shipped("meshes/bremen.toml")),
     Source("ninux", "ninux", _shipped("meshes/ninux.toml"), needs="meshes/ninux.csv"),
     Source("orbit", "orbit", _shipped("meshes/orbit.toml"), needs="meshes/orbit.csv"),
     Source("grid", "grid", _shipped("meshes/grid.toml")),
-    *(Source(f"mesh-{seed}", "mesh", _shipped("mesh.toml"), seed) for seed in range(1, 6)),
+    Source("cars", "cars", _shipped("cars.toml")),
+    *(_random_mesh(seed) for seed in range(1, 6)),
     *(_line(hops, percent) for hops in (2, 3, 4, 6) for percent in (0, 20, 40)),
+    *(source for rate in ("", *RATES) for source in _hidden(rate)),
+    *(_dense(nodes, seed) for nodes in (30, 60, 100) for seed in (1, 2, 3)),
+    _alone("clustered", "clustered", lambda: generated.clustered(4, 12, 1)),
 )
 """Every mesh of the scoreboard, in the order of its page."""
-
-
-def _names(table: Any, count: int) -> tuple[str, ...]:  # noqa: ANN401 (a scenario's table)
-    """Return the names of a scenario's nodes, in its order."""
-    if "nodes" in table:
-        return tuple(table["nodes"])
-    if "node" in table:
-        return tuple(node["name"] for node in table["node"])
-    topology = table["topology"]
-    if "matrix" in topology:
-        return tuple(name.strip() for name in next(_rows(topology["matrix"]))[1:])
-    if "links" in topology:
-        rows = list(_rows(topology["links"]))[1:]
-        return tuple(dict.fromkeys(name.strip() for row in rows for name in row[:2]))
-    width = len(str(count))
-    return tuple(f"n{node:0{width}}" for node in range(1, count + 1))
-
-
-def _rows(file: str) -> Iterator[list[str]]:
-    lines = Path(file).read_text().splitlines()
-    return csv.reader(line for line in lines if line and not line.startswith("#"))

@@ -11,11 +11,11 @@ from importlib import resources
 from pathlib import Path
 
 from ncmesh.bench import compare, pictures, summary
-from ncmesh.bench.compare import Cell, geometric_mean
+from ncmesh.bench.compare import Cell, Ratio, geometric_mean
 from ncmesh.bench.files import replace
 from ncmesh.bench.service import Row
 from ncmesh.bench.table import Made
-from ncmesh.bench.tunnel import FOUR, LOADS, SHORT
+from ncmesh.bench.tunnel import FOUR, FROM_ONE, LOADS, SHORT, TO_ONE
 
 TITLES = {"file": "Files", "tunnel": "Tunnels", "stream": "Streams"}
 HOW_COMPARED = {
@@ -54,6 +54,7 @@ def write(rows: Sequence[Row], made: Made, directory: Path) -> None:
     text = template.format(
         runs=len(rows),
         instances=len(cells),
+        draws=_draws(cells),
         meshes=len({row["mesh"] for row in rows}),
         standings="\n".join(_standings(by_service, made)),
         command=_command(made.command),
@@ -68,11 +69,19 @@ def write(rows: Sequence[Row], made: Made, directory: Path) -> None:
     replace(directory / "scoreboard.md", lambda draft: draft.write_text(text))
 
 
+def _draws(cells: Sequence[Cell]) -> str:
+    """Return with how many seeds an instance is run, in words."""
+    counts = {len(rows) for cell in cells for rows in cell.rows.values()}
+    least, most = min(counts), max(counts)
+    seeds = f"{most} seeds" if most > 1 else "one seed"
+    return seeds if least == most else f"{least} to {seeds}"
+
+
 def _standings(by_service: dict[str, list[Cell]], made: Made) -> list[str]:
     """Return a row for each case: how the default scheme stands."""
     lines = [
         "| service | case | default | instances | best in | against the best other: mean, worst "
-        f"| below {FLOOR:g}x |",
+        f"| below {FLOOR:g}x, beyond chance |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for service, of in by_service.items():
@@ -80,10 +89,11 @@ def _standings(by_service: dict[str, list[Cell]], made: Made) -> list[str]:
             scheme = made.defaults[service]
             part = [cell for cell in of if cell.case == case and scheme in cell.rows]
             ratios = [r for cell in part if (r := cell.against_best(scheme)) is not None]
-            best = sum(ratio >= 1 for ratio in ratios)
-            low = sum(ratio < FLOOR for ratio in ratios)
+            best = sum(ratio.mean >= 1 for ratio in ratios)
+            low = sum(ratio.high < FLOOR for ratio in ratios)
+            worst = min((ratio.mean for ratio in ratios), default=None)
             compared = (
-                f"{best} | {_times(geometric_mean(ratios))}, {_times(min(ratios))} | {low}"
+                f"{best} | {_times(geometric_mean(ratios))}, {_times(worst)} | {low}"
                 if ratios
                 else "- | no other scheme | -"
             )
@@ -128,6 +138,12 @@ def _section(service: str, of: Sequence[Cell], made: Made, directory: Path) -> s
         if any(scheme in cell.rows for cell in of):
             pictures.means(of, scheme, directory / "scoreboard" / f"{service}-means.png")
             parts.append(f"![{scheme} against each](scoreboard/{service}-means.png)")
+    if several:
+        kinds = (
+            "Mean of all instances, and how many are below "
+            f"{FLOOR:g}x with the whole of their interval."
+        )
+        parts += [f"### {title} by kind of mesh", _wrapped(kinds), "\n".join(_by_family(of))]
     if service == "file":
         parts += ["### Beside the bound", "\n".join(_bounds(of))]
         for case in compare.cases(of):
@@ -161,7 +177,7 @@ def _pairs(of: Sequence[Cell]) -> list[str]:
             for other in names
         ]
         ratios = [ratio for cell in part if (ratio := cell.against_best(name)) is not None]
-        best = sum(ratio >= 1 for ratio in ratios)
+        best = sum(ratio.mean >= 1 for ratio in ratios)
         values += [_times(geometric_mean(ratios)), f"{best} of {len(part)}"]
         lines.append(f"| `{name}` | {' | '.join(values)} |")
     return lines
@@ -176,7 +192,7 @@ def _bounds(of: Sequence[Cell]) -> list[str]:
     ]
     for name in compare.schemes(of):
         for case in compare.cases(of):
-            rows = [c.rows[name] for c in of if c.case == case and name in c.rows]
+            rows = [row for row in compare.rows(of, name, case) if row["bound"]]
             sent = [row["per_packet"] / row["bound"] for row in rows if row["per_packet"]]
             control = [
                 row["control_bytes"] / row["data_bytes"] for row in rows if row["data_bytes"]
@@ -205,7 +221,7 @@ def _goodput_bounds(of: Sequence[Cell]) -> list[str]:
     ]
     for name in compare.schemes(of):
         for case in compare.cases(of):
-            rows = [c.rows[name] for c in of if c.case == case and name in c.rows]
+            rows = [row for row in compare.rows(of, name, case) if row["bound_bps"]]
             shares = [row["goodput_bps"] / row["bound_bps"] for row in rows]
             cliques = [row["goodput_bps"] / row["clique_bound_bps"] for row in rows]
             if shares:
@@ -229,13 +245,14 @@ def _other_loads(of: Sequence[Cell]) -> list[str]:
             heading, value, worst = "share that arrives", _share, min
         elif case == FOUR:
             heading, value, worst = "goodput of all, kbit/s", _kilobits, min
+        elif case in (TO_ONE, FROM_ONE):
+            heading, value, worst = "Jain's index", _fairness, min
         else:
             what = "time" if case == SHORT else "round trip"
             heading, value, worst = f"{what}, ms", _milliseconds, max
         shown = []
         for name in names:
-            rows = [cell.rows[name] for cell in of if cell.case == case and name in cell.rows]
-            values = [value(row) for row in rows]
+            values = [value(row) for row in compare.rows(of, name, case)]
             shown.append(f"{statistics.median(values):.3g}, {worst(values):.3g}" if values else "-")
         lines.append(f"| {case} | {heading} | {' | '.join(shown)} |")
     return ["### Tunnels: other loads", "\n".join(lines)]
@@ -247,6 +264,10 @@ def _share(row: Row) -> float:
 
 def _kilobits(row: Row) -> float:
     return float(row["goodput_bps"] / 1e3)
+
+
+def _fairness(row: Row) -> float:
+    return float(row["fairness"] or 0.0)
 
 
 def _milliseconds(row: Row) -> float:
@@ -269,27 +290,45 @@ def _by_mesh(service: str, of: Sequence[Cell]) -> list[str]:
                 continue
             shown = []
             if bound:
-                bounds = [next(iter(cell.rows.values()))["bound"] for cell in part]
-                shown.append(f"{min(bounds):.1f} to {max(bounds):.1f}")
+                bounds = [row["bound"] for name in names for row in compare.rows(part, name)]
+                known = [of for of in bounds if of is not None]
+                shown.append(f"{min(known):.1f} to {max(known):.1f}" if known else "-")
             for name in names:
-                values = [value(cell.rows[name]) for cell in part if name in cell.rows]
+                values = [value(row) for row in compare.rows(part, name)]
                 shown.append(f"{statistics.mean(values):.4g}" if values else "-")
             lines.append(f"| {mesh} | {case} | {' | '.join(shown)} |")
     return lines
 
 
-def _losses(worst: Sequence[tuple[float, Cell]], scheme: str) -> list[str]:
+def _by_family(of: Sequence[Cell]) -> list[str]:
+    """Return how each scheme stands against the best other one, by kind of mesh."""
+    families = list(dict.fromkeys(cell.family for cell in of))
+    lines = [
+        f"| against the best other | {' | '.join(families)} |",
+        f"| --- |{' --- |' * len(families)}",
+    ]
+    for name in compare.schemes(of):
+        shown = []
+        for family in families:
+            part = [cell for cell in of if cell.family == family and name in cell.rows]
+            mean = geometric_mean(cell.against_best(name) for cell in part)
+            low = len(compare.below(part, name, FLOOR))
+            shown.append("-" if mean is None else f"{_times(mean)}, {low} of {len(part)}")
+        lines.append(f"| `{name}` | {' | '.join(shown)} |")
+    return lines
+
+
+def _losses(worst: Sequence[tuple[Ratio, Cell]], scheme: str) -> list[str]:
     """Return the instances where a scheme is farthest behind."""
     lines = [
-        "| instance | source, receivers | against the best other | best |",
+        "| instance | source, receivers | against the best other, interval of 95 % | best |",
         "| --- | --- | --- | --- |",
     ]
     for ratio, cell in worst[:WORST]:
-        others = [name for name in cell.rows if name != scheme]
-        best = max(others, key=lambda name: cell.rows[name]["score"])
-        row = cell.rows[scheme]
+        row = cell.rows[scheme][0]
         ends = summary.ends(row["source"], row["receivers"])
-        lines.append(f"| {cell.title} | {ends} | {_times(ratio)} | `{best}` |")
+        shown = f"{_times(ratio.mean)}, {ratio.low:.2f} to {ratio.high:.2f}"
+        lines.append(f"| {cell.title} | {ends} | {shown} | `{cell.best_other(scheme)}` |")
     return lines
 
 

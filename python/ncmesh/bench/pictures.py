@@ -41,7 +41,7 @@ def matrix(of: Sequence[Cell], file: Path) -> None:
             for row, name in enumerate(names):
                 ratio = cell.against_best(name) if name in cell.rows else None
                 if ratio is not None:
-                    values[row, column] = np.log2(ratio)
+                    values[row, column] = np.log2(ratio.mean)
                 if name in cell.rows and _has_failed(cell, name):
                     axis.plot(
                         column + 0.5, row + 0.5, "X", color="white", mec="black", ms=5, mew=0.6
@@ -108,13 +108,12 @@ def shares(of: Sequence[Cell], file: Path) -> None:
         sent: list[tuple[float, float]] = []
         timed: list[tuple[float, float]] = []
         for cell in of:
-            row = cell.rows.get(name)
-            if row is None:
-                continue
             at = titles.index(cell.mesh) + 0.7 * ((place + 0.5) / len(names) - 0.5)
-            if row["per_packet"]:
-                sent.append((at, 100 * row["bound"] / row["per_packet"]))
-            timed.append((at, 100 * row["clique_bound_s"] / row["last_s"]))
+            for row in cell.rows.get(name, ()):
+                if row["bound"] and row["per_packet"]:
+                    sent.append((at, 100 * row["bound"] / row["per_packet"]))
+                if row["bound"]:
+                    timed.append((at, 100 * row["clique_bound_s"] / row["last_s"]))
         for axis, points in ((upper, sent), (lower, timed)):
             x, y = zip(*points, strict=True) if points else ((), ())
             axis.plot(x, y, "o", ms=2.6, alpha=0.7, color=f"C{place}", label=name)
@@ -165,8 +164,7 @@ def _mark_meshes(axis: Any, part: Sequence[Cell]) -> None:  # noqa: ANN401 (matp
 
 def _has_failed(cell: Cell, scheme: str) -> bool:
     """Whether a run ended early or left receivers without the file."""
-    row = cell.rows[scheme]
-    return row["error"] is not None or bool(row["unfinished"])
+    return any(row["error"] is not None or row["unfinished"] for row in cell.rows[scheme])
 
 
 def _save(figure: Any, file: Path) -> None:  # noqa: ANN401 (matplotlib's figure)

@@ -41,6 +41,8 @@ class Service:
     """A row of the table in a line for people."""
     limit_s: Callable[[Instance], float | None] = lambda _: None
     """Time after which a run is given up, s."""
+    of_gateway: Sequence[str] = ()
+    """Cases whose source is the gateway of the mesh, if it has one."""
     loads: Mapping[str, Load] = field(default_factory=dict)
     """Cases whose rate depends on the runs of another case."""
 
@@ -49,7 +51,13 @@ class Service:
         made = []
         for case in cases:
             for number in numbers:
-                source, receivers = group(mesh, self.name, number, self.receivers[case])
+                source, receivers = group(
+                    mesh,
+                    self.name,
+                    number,
+                    self.receivers[case],
+                    is_gateway=case in self.of_gateway,
+                )
                 made.append(Instance(mesh, self.name, case, number, source, tuple(receivers)))
         return made
 

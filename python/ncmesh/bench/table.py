@@ -34,6 +34,7 @@ SCHEMA = pa.schema(
         ("source", pa.string()),
         ("receivers", pa.list_(pa.string())),
         ("scheme", pa.string()),
+        ("draw", pa.int64()),
         ("seed", pa.int64()),
         ("limit_s", pa.float64()),
         ("version", pa.string()),
@@ -62,6 +63,7 @@ SCHEMA = pa.schema(
         ("clique_bound_bps", pa.float64()),
         ("delay_s", pa.float64()),
         ("least_bps", pa.float64()),
+        ("fairness", pa.float64()),
         ("rate_bps", pa.int64()),
         # Streams.
         ("rates_bps", pa.list_(pa.float64())),
@@ -96,19 +98,22 @@ def row(service: Service, instance: Instance, run: Row, bounds: Bounds, commit: 
         "nodes": len(mesh.names),
         "source": instance.source,
         "receivers": list(instance.receivers),
+        "draw": instance.draw,
         "commit": commit,
         "rate_bps": instance.rate_bps,
         **service.read(instance, run),
     }
     has_bound = service is file.FILE or tunnel.has_bound(instance.case)
-    if service is not stream.STREAM and has_bound:
-        bound = bounds.of(instance)
-        found["bound"], found["clique_bound"] = bound.total, bound.clique
+    if service is stream.STREAM or mesh.moves or not has_bound:
+        return found
+
+    bound = bounds.of(instance)
+    found["bound"], found["clique_bound"] = bound.total, bound.clique
     if service is file.FILE:
         size = file.size_of(instance.case)
         found["bound_s"] = least_seconds(bound.total, size, mesh.air)
         found["clique_bound_s"] = least_seconds(bound.clique, size, mesh.air)
-    if service is tunnel.TUNNEL and has_bound:
+    else:
         found["bound_bps"] = most_bps(bound.total, mesh.air)
         found["clique_bound_bps"] = most_bps(bound.clique, mesh.air)
     return found

@@ -7,6 +7,7 @@ The tunnel part: packets from one node to another, by every tunnel scheme.
 | TCP | one connection | goodput |
 | UDP at N % | one of this share of the best goodput that any scheme had in the case UDP | goodput |
 | 4 TCP | two opposite connections, and two between nodes drawn at random | sum of goodputs |
+| 5 TCP to one, 5 TCP from one | one between a node and each of five others | mean goodput |
 | 20 short TCP | connections of 30 kB beside a long one | mean time of the short ones |
 | ping | small packets both ways: alone, beside UDP, beside TCP | round trip |
 """
@@ -25,6 +26,11 @@ WARM_UP_S = 5.0
 MEASURED_S = 20.0
 
 FOUR, SHORT = "4 TCP", "20 short TCP"
+TO_ONE, FROM_ONE = "5 TCP to one", "5 TCP from one"
+# Clients of a gateway.
+CLIENTS = 5
+# Goodput that counts for a connection which got none, bit/s, so that there is a geometric mean.
+LEAST_GOODPUT_BPS = 1e3
 LOADS = {f"UDP at {percent} %": Load("UDP", percent / 100) for percent in (10, 50, 90)}
 # What a ping is beside.
 PINGS = {"ping": None, "ping beside UDP": "udp", "ping beside TCP": "tcp"}
@@ -54,6 +60,9 @@ def _traffic(instance: Instance) -> dict[str, Any]:
         flows = [_flow(source, destination, "udp", rate=instance.rate_bps or 1)]
     elif case == FOUR:
         flows = [_flow(a, b, "tcp") for a, b in _pairs(instance)]
+    elif case in (TO_ONE, FROM_ONE):
+        pairs = [(source, client) for client in instance.receivers]
+        flows = [_flow(*(pair if case == FROM_ONE else pair[::-1]), "tcp") for pair in pairs]
     elif case == SHORT:
         short = {"warm_up_s": 0.0, "seconds": SHORT_LIMIT_S, "size": SHORT_BYTES}
         starts = [WARM_UP_S + SHORT_EVERY_S * i for i in range(SHORT_FLOWS)]
@@ -96,13 +105,23 @@ def _read(instance: Instance, row: Row) -> dict[str, Any]:
     if case == SHORT:
         delay = _mean_time(flows[1:])
         return {**measured, "goodput_bps": goodputs[0], "delay_s": delay, "score": 1 / delay}
+    # Connections of equal clients are compared by what each gets.
+    equal = [max(goodput, LEAST_GOODPUT_BPS) for goodput in goodputs]
+    is_shared = case in (TO_ONE, FROM_ONE)
     return {
         **measured,
         "goodput_bps": sum(goodputs),
         "least_bps": min(goodputs),
+        "fairness": _fairness(goodputs) if len(goodputs) > 1 else None,
         "delay_s": _delay(flows[0]),
-        "score": sum(goodputs),
+        "score": statistics.geometric_mean(equal) if is_shared else sum(goodputs),
     }
+
+
+def _fairness(goodputs: Sequence[float]) -> float:
+    """Return Jain's index of some goodputs: 1 if all are equal, 1/n if one has everything."""
+    squares = sum(goodput**2 for goodput in goodputs)
+    return sum(goodputs) ** 2 / (len(goodputs) * squares) if squares else 0.0
 
 
 def _delay(flow: Row) -> float | None:
@@ -143,9 +162,12 @@ def _line(row: Row) -> str:
 
 TUNNEL = Service(
     "tunnel",
-    dict.fromkeys(("UDP", "TCP", *LOADS, FOUR, SHORT, *PINGS), 1),
+    dict.fromkeys(("UDP", "TCP", *LOADS, FOUR), 1)
+    | dict.fromkeys((TO_ONE, FROM_ONE), CLIENTS)
+    | dict.fromkeys((SHORT, *PINGS), 1),
     _traffic,
     _read,
     _line,
+    of_gateway=(TO_ONE, FROM_ONE),
     loads=LOADS,
 )

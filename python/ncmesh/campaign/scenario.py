@@ -19,6 +19,9 @@ FILES = (
     "topology.links",
     "topology.netjson",
     "topology.positions",
+    "topology.bonnmotion",
+    "topology.fcd",
+    "topology.ns2",
     "traffic.file",
 )
 
