@@ -10,7 +10,6 @@
 //! | [`flood`] | flooding over lossy broadcast |
 //! | [`flow`] | identity of a tunnel's flow |
 //! | [`flow_counters`] | counters for each flow |
-//! | [`hop`] | numbered packets over one hop: retransmit queue and reorder buffer |
 //! | [`pacing`] | pauses that keep data frames of a path from colliding |
 //! | [`passing`] | reports passed on to a node that does not hear their author |
 //! | [`report`] | reports by broadcast, in as many copies as a link needs |
@@ -26,7 +25,6 @@ pub mod delivery;
 pub mod flood;
 pub mod flow;
 pub mod flow_counters;
-pub mod hop;
 pub mod pacing;
 pub mod passing;
 pub mod report;

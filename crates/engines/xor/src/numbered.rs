@@ -7,23 +7,23 @@
 //!
 //! Numbers run from 1 to 65,535 and then from 1 again; 0 is a packet without a number.
 
-use crate::time::{Duration, Instant};
+use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_wire::{NodeId, StartId};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Times of one hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HopTiming {
+pub(crate) struct HopTiming {
     /// Time for which a receiver waits for what is missing.
-    pub timeout: Duration,
+    pub(crate) timeout: Duration,
     /// Time after which it asks again.
-    pub ask_again: Duration,
+    pub(crate) ask_again: Duration,
     /// Least time between two answers to requests for the same packet.
-    pub answer_again: Duration,
+    pub(crate) answer_again: Duration,
 }
 
 /// How far behind a packet may be and still be asked for, and how many a sender keeps for that.
-pub const WINDOW: u16 = 64;
+pub(crate) const WINDOW: u16 = 64;
 /// Most neighbours with whom packets are numbered.
 const MAX_NEIGHBOURS: usize = 64;
 /// How many numbers there are.
@@ -42,7 +42,7 @@ fn after(number: u16, n: u16) -> u16 {
 
 /// Sending side of all hops of a node.
 #[derive(Debug)]
-pub struct HopSender<T> {
+pub(crate) struct HopSender<T> {
     timing: HopTiming,
     queues: BTreeMap<NodeId, RetransmitQueue<T>>,
 }
@@ -67,13 +67,13 @@ struct SentPacket<T> {
 
 /// A packet that a neighbour gets again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retransmission<T> {
+pub(crate) struct Retransmission<T> {
     /// The packet that was asked for.
-    pub packet: T,
+    pub(crate) packet: T,
     /// The packet that was coded with it, with its number. A coded frame is usually lost or
     /// received as a whole by both neighbours, so both go again the first time that either is asked
     /// for.
-    pub partner: Option<(T, u16)>,
+    pub(crate) partner: Option<(T, u16)>,
 }
 
 impl<T: Clone> SentPacket<T> {
@@ -90,13 +90,13 @@ impl<T: Clone> SentPacket<T> {
 impl<T: Clone> HopSender<T> {
     /// Returns a sender that has sent nothing.
     #[must_use]
-    pub fn new(timing: HopTiming) -> Self {
+    pub(crate) fn new(timing: HopTiming) -> Self {
         Self { timing, queues: BTreeMap::new() }
     }
 
     /// Numbers a packet that is sent to `neighbour` now. Returns 0 if there are too many
     /// neighbours.
-    pub fn number(&mut self, neighbour: NodeId, packet: &T) -> u16 {
+    pub(crate) fn number(&mut self, neighbour: NodeId, packet: &T) -> u16 {
         // No real neighbourhood is that large. The packet goes out without a number, and is not
         // repeated.
         if self.queues.len() >= MAX_NEIGHBOURS && !self.queues.contains_key(&neighbour) {
@@ -117,7 +117,7 @@ impl<T: Clone> HopSender<T> {
     }
 
     /// Notes that two packets, each given by neighbour and number, went out in one coded frame.
-    pub fn pair(&mut self, one: (NodeId, u16), other: (NodeId, u16)) {
+    pub(crate) fn pair(&mut self, one: (NodeId, u16), other: (NodeId, u16)) {
         for (packet, partner) in [(one, other), (other, one)] {
             if let Some(sent) = self.sent_mut(packet) {
                 sent.partner = Some(partner);
@@ -126,7 +126,7 @@ impl<T: Clone> HopSender<T> {
     }
 
     /// Returns what `neighbour` gets for its request, if anything.
-    pub fn retransmit(
+    pub(crate) fn retransmit(
         &mut self,
         neighbour: NodeId,
         number: u16,
@@ -151,7 +151,7 @@ impl<T: Clone> HopSender<T> {
 
 /// Receiving side of all hops of a node.
 #[derive(Debug)]
-pub struct HopReceiver<T> {
+pub(crate) struct HopReceiver<T> {
     timing: HopTiming,
     buffers: BTreeMap<NodeId, ReorderBuffer<T>>,
 }
@@ -175,13 +175,13 @@ struct ReorderBuffer<T> {
 impl<T> HopReceiver<T> {
     /// Returns a receiver that has received nothing.
     #[must_use]
-    pub fn new(timing: HopTiming) -> Self {
+    pub(crate) fn new(timing: HopTiming) -> Self {
         Self { timing, buffers: BTreeMap::new() }
     }
 
     /// Takes a packet with its number, 1 or more, from a neighbour in its present start. Returns
     /// the packets that are in order now.
-    pub fn receive(
+    pub(crate) fn receive(
         &mut self,
         (neighbour, start): (NodeId, StartId),
         number: u16,
@@ -221,12 +221,12 @@ impl<T> HopReceiver<T> {
 
     /// Returns when a timeout ends, for which [`release`](Self::release) is to be called.
     #[must_use]
-    pub fn release_at(&self) -> Option<Instant> {
+    pub(crate) fn release_at(&self) -> Option<Instant> {
         self.buffers.values().filter_map(|buffer| buffer.ends_at(self.timing)).min()
     }
 
     /// Returns the packets that are handed on because a timeout ended.
-    pub fn release(&mut self, now: Instant) -> Vec<T> {
+    pub(crate) fn release(&mut self, now: Instant) -> Vec<T> {
         let timing = self.timing;
         let mut out = Vec::new();
         for buffer in self.buffers.values_mut() {
@@ -239,12 +239,12 @@ impl<T> HopReceiver<T> {
 
     /// Returns when the next request is due.
     #[must_use]
-    pub fn ask_at(&self) -> Option<Instant> {
+    pub(crate) fn ask_at(&self) -> Option<Instant> {
         self.buffers.values().filter_map(|buffer| buffer.ask_at).min()
     }
 
     /// Returns a request that is due: the neighbour, and the numbers that are missing.
-    pub fn ask(&mut self, now: Instant) -> Option<(NodeId, Vec<u16>)> {
+    pub(crate) fn ask(&mut self, now: Instant) -> Option<(NodeId, Vec<u16>)> {
         let is_due = |buffer: &ReorderBuffer<T>| buffer.ask_at.is_some_and(|at| at <= now);
         let (neighbour, buffer) = self.buffers.iter_mut().find(|(_, buffer)| is_due(buffer))?;
         let last = buffer.waiting.last_key_value().map_or(0, |(far, _)| *far);
