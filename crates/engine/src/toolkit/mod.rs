@@ -10,6 +10,7 @@
 //! | [`flood`] | flooding over lossy broadcast |
 //! | [`flow`] | identity of a tunnel's flow |
 //! | [`flow_counters`] | counters for each flow |
+//! | [`hop`] | the hop: how the default engines decide what to send next; times of its answers |
 //! | [`pacing`] | pauses that keep data frames of a path from colliding |
 //! | [`passing`] | reports passed on to a node that does not hear their author |
 //! | [`report`] | reports by broadcast, in as many copies as a link needs |
@@ -25,6 +26,7 @@ pub mod delivery;
 pub mod flood;
 pub mod flow;
 pub mod flow_counters;
+pub mod hop;
 pub mod pacing;
 pub mod passing;
 pub mod report;

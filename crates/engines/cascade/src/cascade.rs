@@ -4,13 +4,13 @@ use super::flow::Flow;
 use super::frame::{Data, DataHeader, Report, Wants};
 use super::held::{Held, Role, Taken};
 use super::sending::Sending;
-use super::slot::AnswerSlot;
+use super::slot::Answering;
 use super::tree::{self, METRIC};
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::file::{Begun, Manifest};
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::toolkit::bounded::MAX_FLOWS;
+use ncmesh_engine::toolkit::hop::PacketTime;
 use ncmesh_engine::toolkit::passing::{Passing, is_passed_on, outcome, way};
 use ncmesh_engine::{Context, Filled, Frame, TxReport};
 use ncmesh_transfer::frame::{self, Announcement, write_packet};
@@ -21,9 +21,6 @@ use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-
-/// Packet time of a node that has sent none. It bounds nothing: a packet takes 12 us on a cable.
-const FIRST_PACKET_TIME: Duration = Duration::from_millis(1);
 
 /// Least time between two acknowledgments of a receiver to the source, for each receiver, and its
 /// bounds. Nothing waits for them: they show progress, and that the receiver is alive. All of them
@@ -38,9 +35,8 @@ pub(super) struct Cascade {
     flows: BTreeMap<FlowId, Flow>,
     passing: Passing<PassingKey, Report>,
     on_air: OnAir,
-    /// Mean airtime of a data packet.
-    packet_time: DurationAverage,
-    answer_slot: AnswerSlot,
+    packet_time: PacketTime,
+    answering: Answering,
     /// Most bytes for generations under way.
     memory: usize,
 }
@@ -90,8 +86,8 @@ impl Cascade {
             flows: BTreeMap::new(),
             passing: Passing::default(),
             on_air: OnAir::Nothing,
-            packet_time: DurationAverage::default(),
-            answer_slot: AnswerSlot::default(),
+            packet_time: PacketTime::default(),
+            answering: Answering::default(),
             memory,
         }
     }
@@ -261,7 +257,7 @@ impl Carrier for Cascade {
             OnAir::Data { flow: id, polls } => {
                 self.packet_time.add(report.airtime);
                 if polls {
-                    self.answer_slot.note_polled(id, cx.now);
+                    self.answering.note_polled(id, cx.now);
                 }
                 let packet_time = self.packet_time();
                 if let Some(flow) = self.flows.get_mut(&id) {
@@ -281,7 +277,7 @@ impl Carrier for Cascade {
 
     fn poll_timeout(&self, _: &Transfers, after: Instant) -> Option<Instant> {
         let flows = self.flows.values().filter_map(|flow| flow.poll_timeout(after));
-        let own = [self.passing.poll_timeout(after), Some(self.answer_slot.until())];
+        let own = [self.passing.poll_timeout(after), Some(self.answering.until())];
         flows.chain(own.into_iter().flatten().filter(|at| *at > after)).min()
     }
 
@@ -320,10 +316,7 @@ impl Carrier for Cascade {
 
 impl Cascade {
     fn packet_time(&self) -> Duration {
-        match self.packet_time.value() {
-            Duration::ZERO => FIRST_PACKET_TIME,
-            known => known,
-        }
+        self.packet_time.value()
     }
 
     // ---- transfers begin and end
@@ -389,7 +382,7 @@ impl Cascade {
 
         // A child says what it still wants, or that it has another parent.
         if flow.children.contains_key(&sender) {
-            self.answer_slot.hear_child(sender, header.poll, packet_time, cx.now);
+            self.answering.hear_child(sender, header.poll, packet_time, cx.now);
             if header.parent == cx.me {
                 flow.hear_child(cx, sender, (header.number, &header.wants));
                 flow.make_way(sender, packet_time, cx.now);
@@ -513,7 +506,7 @@ impl Cascade {
         manifest: Option<&Manifest>,
     ) -> Result<(), DropReason> {
         let id = report.flow;
-        self.answer_slot.hear_report(report.parent);
+        self.answering.hear_report(report.parent);
         if report.parent != cx.me {
             // The child has another parent now.
             if let Some(flow) = self.flows.get_mut(&id) {
@@ -542,7 +535,7 @@ impl Cascade {
         }
         flow.heard_at = cx.now;
         flow.hear_child(cx, report.child, (report.number, &report.wants));
-        self.answer_slot.hear_answer(id, packet_time, cx.now);
+        self.answering.hear_answer(id, packet_time, cx.now);
         self.review_parent(cx, id, false);
         Ok(())
     }
@@ -582,7 +575,7 @@ impl Cascade {
 
     /// Returns the packet to send next.
     fn next_packet(&self, transfers: &Transfers, now: Instant) -> Option<NextPacket> {
-        if now < self.answer_slot.until() {
+        if now < self.answering.until() {
             return None;
         }
         let may_send = |id: &FlowId| {

@@ -2,9 +2,9 @@
 
 use super::frame::Wants;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
+use ncmesh_engine::toolkit::hop::{AnswerPolicy, AnswerTime};
 use ncmesh_engine::toolkit::sequence::is_older;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -37,9 +37,8 @@ const TRIAL_LONGEST: Duration = Duration::from_secs(1);
 const IN_VAIN: u32 = 256;
 /// Packet times until a poll counts as lost: the time for which the child's report may wait.
 const POLL_PACKETS: f64 = 12.0;
-/// The same in deviations of the time of an answer, added to its mean, as in RFC 6298. On a cable
-/// an answer takes as long as hundreds of packets.
-const DEVIATIONS: u32 = 4;
+/// When an answer is late, whatever packets take. On a cable it takes as long as hundreds of them.
+const ANSWERS: AnswerPolicy = AnswerPolicy { deviations: 4.0, first_deviates: false };
 /// By how much the shortest time of an answer grows with each one that takes longer.
 const LEAST_GROWS: f64 = 1.06;
 /// Packet times from which the shortest answer is so long that packets count as being on their way,
@@ -74,7 +73,10 @@ pub(super) struct Child {
     in_vain: u32,
     /// Trials since it was last heard, when the next one begins, and the packets that it got since
     /// then.
-    answers: Answers,
+    answers: AnswerTime,
+    /// Shortest time of an answer, which grows slowly: no frame tells of packets sent later than
+    /// that.
+    shortest_answer: Duration,
     /// Packets sent to it so recently that its frames may not tell of them yet, oldest first.
     flight: VecDeque<Sent>,
     /// Time for which packets count as being on their way.
@@ -102,34 +104,6 @@ struct Sent {
     at: Instant,
 }
 
-/// Times from a poll to its answer.
-#[derive(Clone, Copy, Debug, Default)]
-struct Answers {
-    mean: DurationAverage,
-    deviation: DurationAverage,
-    /// The shortest one, which grows slowly: no frame tells of packets sent later than that.
-    least: Duration,
-}
-
-impl Answers {
-    fn add(&mut self, took: Duration) {
-        let mean = self.mean.value();
-        self.least = match self.least.is_zero() {
-            true => took,
-            false => took.min(self.least.mul_f64(LEAST_GROWS)),
-        };
-        if !mean.is_zero() {
-            self.deviation.add(took.max(mean) - took.min(mean));
-        }
-        self.mean.add(took);
-    }
-
-    /// Returns the time after which an answer is hardly to come any more; zero if none is known.
-    fn late(&self) -> Duration {
-        self.mean.value() + self.deviation.value() * DEVIATIONS
-    }
-}
-
 impl Child {
     /// Returns a child that has not been heard yet, to which and from which these shares of frames
     /// arrive.
@@ -144,7 +118,8 @@ impl Child {
             unanswered: 0,
             unheard: 0,
             in_vain: 0,
-            answers: Answers::default(),
+            answers: AnswerTime::default(),
+            shortest_answer: Duration::ZERO,
             flight: VecDeque::new(),
             flight_time: Duration::ZERO,
             trials: 0,
@@ -213,7 +188,12 @@ impl Child {
 
             // Only one poll that brought the news: of several, nobody knows which was answered.
             if after.is_none() && pending.polls == 1 {
-                self.answers.add(now.since(pending.polled_at));
+                let took = now.since(pending.polled_at);
+                self.answers.add(took, &ANSWERS);
+                self.shortest_answer = match self.shortest_answer.is_zero() {
+                    true => took,
+                    false => took.min(self.shortest_answer.mul_f64(LEAST_GROWS)),
+                };
             }
             let still_polled = in_flight > 0.0 && gain == 0.0;
             let polls = if gain > 0.0 { 0 } else { pending.polls };
@@ -266,7 +246,7 @@ impl Child {
 
     /// Returns how long it gets nothing after a trial.
     fn trial_pause(&self, packet_time: Duration) -> Duration {
-        let first = packet_time.mul_f64(TRIAL_PAUSE).max(self.answers.late());
+        let first = packet_time.mul_f64(TRIAL_PAUSE).max(self.answers.late(&ANSWERS));
         Backoff { first: first.min(TRIAL_LONGEST), longest: TRIAL_LONGEST }.pause(self.trials)
     }
 
@@ -296,7 +276,7 @@ impl Child {
             return false;
         }
         self.pending.entry(generation).or_default().sent += 1.0;
-        let least = self.answers.least;
+        let least = self.shortest_answer;
         let is_long = least > packet_time.mul_f64(LONG_FLIGHT);
         self.flight_time = if is_long { least } else { Duration::ZERO };
         self.land(now);
@@ -323,7 +303,7 @@ impl Child {
     pub(super) fn note_poll(&mut self, generation: u32, packet_time: Duration, now: Instant) {
         if self.wants.rank(generation).is_some() {
             let pending = self.pending.entry(generation).or_default();
-            let first = packet_time.mul_f64(POLL_PACKETS).max(self.answers.late());
+            let first = packet_time.mul_f64(POLL_PACKETS).max(self.answers.late(&ANSWERS));
             let pauses = Backoff { first: first.min(LONGEST_POLL), longest: LONGEST_POLL };
             if pending.polls == 0 {
                 pending.polled_at = now;
@@ -468,7 +448,7 @@ mod tests {
         let mut child = Child::expected(1.0, 1.0, AT);
         let pause = |child: &Child| child.trial_pause(Duration::from_micros(10)).as_micros();
         assert_eq!(pause(&child), 640);
-        child.answers.add(Duration::from_millis(5));
+        child.answers.add(Duration::from_millis(5), &ANSWERS);
         assert_eq!(pause(&child), 5000);
     }
 

@@ -14,6 +14,9 @@
 //!             report: wants, and the rank held of each generation
 //! ```
 //!
+//! How a node decides what to send next, and what braid has in common with that, is in
+//! [`ncmesh_engine::toolkit::hop`].
+//!
 //! - A data packet says what its sender still wants, so a parent that overhears its child forward
 //!   learns the child's rank without a report.
 //! - A packet serves every child that lacks anything, and every other node that hears it.

@@ -15,24 +15,20 @@
 
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
+use ncmesh_engine::toolkit::hop::AnswerSlot;
 use ncmesh_engine::toolkit::silence::Silence;
 use ncmesh_wire::{FlowId, NodeId};
 
-/// Time for an answer, in packet times, before an answer was heard. Longer silence leaves the
-/// channel idle, in a shorter one the answer is not over.
-const FIRST_ANSWER: f64 = 0.8;
-/// Time for an answer, in those that its own polls took. An answer waits for a random number of
-/// slots, so some take longer than the mean.
-const ANSWER: f64 = 1.3;
-/// Longest time for an answer, packet times: where answers take longer, they wait for the channel.
-const LONGEST_ANSWER: f64 = 1.2;
+/// Time for an answer. An answer waits for a random number of slots, so some take longer than the
+/// mean.
+const SLOT: AnswerSlot = AnswerSlot { unlearned: 0.8, of_mean: 1.3, least: 0.0, longest: 1.2 };
 /// A report that comes later than this after a poll, in packet times, does not say how long answers
 /// take: it waited for others, or was not caused by the poll.
 const LATE: f64 = 2.0;
 
 /// Polls that this node sent and heard, and the silence for their answers.
 #[derive(Debug, Default)]
-pub(super) struct AnswerSlot {
+pub(super) struct Answering {
     silence: Silence,
     /// The child whose children are to answer.
     left_to: Option<NodeId>,
@@ -48,7 +44,7 @@ struct Polled {
     at: Instant,
 }
 
-impl AnswerSlot {
+impl Answering {
     /// Notes that a data packet of a child was heard, and whether it polls the child's children.
     pub(super) fn hear_child(
         &mut self,
@@ -61,7 +57,8 @@ impl AnswerSlot {
             self.silence.end_answer();
         }
         if polls {
-            self.silence.leave_to_answer(now + self.length(packet_time));
+            let length = SLOT.length(self.answers_in.value(), packet_time);
+            self.silence.leave_to_answer(now + length);
             self.left_to = Some(child);
         }
     }
@@ -88,13 +85,6 @@ impl AnswerSlot {
         }
     }
 
-    fn length(&self, packet_time: Duration) -> Duration {
-        match self.answers_in.value() {
-            Duration::ZERO => packet_time.mul_f64(FIRST_ANSWER),
-            known => known.mul_f64(ANSWER).min(packet_time.mul_f64(LONGEST_ANSWER)),
-        }
-    }
-
     /// Returns when this node may send data again.
     pub(super) fn until(&self) -> Instant {
         self.silence.until()
@@ -111,14 +101,14 @@ mod tests {
     const AT: Instant = Instant::from_nanos(1_000_000_000);
 
     /// Returns how long a node is silent after a poll of its child, ms.
-    fn silence(slot: &mut AnswerSlot, now: Instant) -> u128 {
+    fn silence(slot: &mut Answering, now: Instant) -> u128 {
         slot.hear_child(CHILD, true, PACKET_TIME, now);
         slot.until().since(now).as_millis()
     }
 
     #[test]
     fn a_poll_of_a_child_is_followed_by_silence_until_it_is_answered() {
-        let mut slot = AnswerSlot::default();
+        let mut slot = Answering::default();
         slot.hear_child(CHILD, false, PACKET_TIME, AT);
         assert!(slot.until() <= AT);
         assert_eq!(silence(&mut slot, AT), 8);
@@ -134,8 +124,8 @@ mod tests {
 
     #[test]
     fn the_silence_is_as_long_as_answers_take() {
-        let mut slot = AnswerSlot::default();
-        let answer = |slot: &mut AnswerSlot, ms| {
+        let mut slot = Answering::default();
+        let answer = |slot: &mut Answering, ms| {
             slot.note_polled(FLOW, AT);
             slot.hear_answer(FLOW, PACKET_TIME, AT + Duration::from_millis(ms));
         };
@@ -143,11 +133,12 @@ mod tests {
         assert_eq!(silence(&mut slot, AT), 8, "one that waited for others says nothing");
         answer(&mut slot, 2);
         let later = AT + Duration::from_secs(1);
-        assert_eq!(slot.length(PACKET_TIME).as_micros(), 2600);
+        slot.hear_child(CHILD, true, PACKET_TIME, later);
+        assert_eq!(slot.until().since(later).as_micros(), 2600);
         (0..99).for_each(|_| answer(&mut slot, 19));
         assert_eq!(silence(&mut slot, later), 12);
         // Without a poll, a report is no answer.
         slot.hear_answer(FLOW, PACKET_TIME, later);
-        assert_eq!(slot.length(PACKET_TIME).as_millis(), 12);
+        assert_eq!(silence(&mut slot, later + Duration::from_secs(1)), 12);
     }
 }
