@@ -418,17 +418,15 @@ fn direction(transfer: &Transfer) -> &'static str {
     }
 }
 
-impl Node {
-    /// `GET /metrics`: the counters as OpenMetrics text.
-    ///
-    /// # Errors
-    /// Those of the encoder.
-    pub fn metrics(&self) -> Result<String, fmt::Error> {
-        let look = Look { node: self, status: self.status(), transfers: self.transfers() };
-        let fixed = METRICS.iter().map(|metric| (metric.head(), (metric.4)(&look)));
-        let flow = |field| (Head::of_flow(field), of_flows(&look, field));
-        text_of(fixed.chain(FlowValues::FIELDS.iter().map(flow)))
-    }
+/// Returns the counters of a node as OpenMetrics text.
+///
+/// # Errors
+/// Those of the encoder.
+pub(super) fn open_metrics(node: &Node) -> Result<String, fmt::Error> {
+    let look = Look { node, status: node.status(), transfers: node.transfers() };
+    let fixed = METRICS.iter().map(|metric| (metric.head(), (metric.4)(&look)));
+    let flow = |field| (Head::of_flow(field), of_flows(&look, field));
+    text_of(fixed.chain(FlowValues::FIELDS.iter().map(flow)))
 }
 
 /// A metric as it was read for one scrape.

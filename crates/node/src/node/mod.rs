@@ -7,28 +7,30 @@ mod events;
 mod graph;
 mod handle;
 mod hook;
+mod inbox;
 mod measure;
 pub(crate) mod metrics;
 mod monitoring;
 mod neighbors;
 mod path;
 mod reload;
-mod saving;
+mod savers;
 mod send;
+mod sending;
 mod streams;
 #[cfg(test)]
 mod tests;
 mod tunnel;
-mod unfinished;
 mod view;
 
 use crate::api::types::{ApiError, ErrorCode};
-use crate::config::{InboxLimits, NodeConfig, Rate, V6_MTU_MIN};
-use crate::state::{Delivered, OutgoingFile, StateDir};
+use crate::config::{NodeConfig, Rate, V6_MTU_MIN};
+use crate::state::{Delivered, StateDir};
 use crate::store::FileStorage;
 use crate::stream::Ports;
 pub use console::View;
 pub use handle::{Command, Handle};
+use inbox::Inbox;
 pub(crate) use metrics::MEDIA_TYPE as METRICS_TYPE;
 use ncmesh_engine::TxReport;
 use ncmesh_engine::file::{FileLimits, SendError};
@@ -38,10 +40,11 @@ use ncmesh_engines::REGISTRY;
 use ncmesh_host::files::Files;
 use ncmesh_stack::{ConfigError, Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Versions};
+use neighbors::Noted;
 pub(crate) use reload::refused;
-use saving::Savers;
+use savers::Savers;
 pub use send::Receivers;
-use std::collections::{BTreeMap, BTreeSet};
+use sending::Sending;
 use std::path::PathBuf;
 use std::sync::Arc;
 use streams::Streams;
@@ -52,8 +55,6 @@ use tunnel::Tunnel;
 pub struct Node {
     /// The configuration that holds now.
     configuration: NodeConfig,
-    /// The rate that the radio is to be told of.
-    rate: Option<Option<Rate>>,
     stack: Stack,
     storage: FileStorage,
     clock: Clock,
@@ -61,33 +62,28 @@ pub struct Node {
     handle: Handle,
     /// Decides about files that are received and sent.
     files: Files<PathBuf>,
-    delivered: Delivered,
-    /// Limits on received files.
-    limits: InboxLimits,
+    inbox: Inbox,
+    sending: Sending,
     hooks: hook::Hooks,
     /// Sets which messages are logged.
     set_log: Box<dyn Fn(Level)>,
-    /// What is left in the inboxes of files that nobody sends.
-    unfinished: unfinished::Unfinished,
-    /// Files that are sent, and ended ones that the stack still shows.
-    sources: BTreeMap<FlowId, OutgoingFile>,
-    /// When neighbours were heard last. At most one entry for each id.
-    last_heard: BTreeMap<NodeId, Instant>,
     savers: Savers,
-    /// Damaged entries of files being sent, which were moved aside when the daemon started.
-    damaged: BTreeSet<PathBuf>,
     chores: chores::Chores,
-    radio: String,
-    /// What the radio tells people.
-    radio_hints: Vec<String>,
-    mtu: usize,
+    radio: Radio,
     tunnel: Option<Tunnel>,
     measurements: measure::Measurements,
     streams: Streams,
-    /// Neighbours for whom nothing was coded, when last looked at, by scheme. As many as the
-    /// engines keep.
-    coding_stopped: BTreeSet<(&'static str, NodeId)>,
-    noted: neighbors::Noted,
+    noted: Noted,
+}
+
+/// The radio, as the node knows it.
+struct Radio {
+    name: String,
+    /// Hints of the radio for people.
+    hints: Vec<String>,
+    mtu: usize,
+    /// The rate that it is to be told of.
+    rate: Option<Option<Rate>>,
 }
 
 /// Maps the machine's clock to the engines' time.
@@ -158,30 +154,27 @@ impl Node {
         let inboxes = parts.state.inboxes();
         let mut node = Self {
             configuration: config.clone(),
-            rate: None,
             stack,
             storage: FileStorage::new(config.inbox_limits.space),
             clock,
             state: Arc::new(parts.state),
             handle: parts.handle,
             files: Files::new(config.inbox.clone(), inboxes.clone()),
-            delivered: parts.delivered,
-            limits: config.inbox_limits.clone(),
+            inbox: Inbox::new(config.inbox_limits.clone(), parts.delivered),
+            sending: Sending::default(),
             hooks: hook::Hooks::new(config.hook.clone()),
             set_log: parts.set_log,
-            unfinished: Default::default(),
-            sources: BTreeMap::new(),
-            last_heard: BTreeMap::new(),
             savers: Savers::new(inboxes),
-            damaged: BTreeSet::new(),
             chores: Default::default(),
-            radio: parts.radio,
-            radio_hints: Vec::new(),
-            mtu: config.radio.mtu(),
+            radio: Radio {
+                name: parts.radio,
+                hints: Vec::new(),
+                mtu: config.radio.mtu(),
+                rate: None,
+            },
             tunnel,
             measurements: measure::Measurements::new(parts.start.seed as u32),
             streams: Streams { ports: parts.ports, host: Default::default(), warned: false },
-            coding_stopped: BTreeSet::new(),
             noted: Default::default(),
         };
         node.check_schemes()?;
@@ -226,7 +219,32 @@ impl Node {
         self.stack.at(now, &mut self.storage).handle_timeout();
         self.files.handle_timeout(now);
         self.do_file_actions();
-        self.do_chores(now);
+        self.chores.handle_timeout(&self.handle, now);
+    }
+
+    /// Does what may wait for a few seconds: saves, logs and forgets. To be called every few
+    /// seconds.
+    pub fn tidy(&mut self) {
+        let now = self.clock.now();
+        let transfers = self.stack.transfers();
+        for flow in self.files.take_receiver_news() {
+            let journal = self.state.outgoing();
+            self.sending.save_receivers(flow, &transfers, journal, &self.handle);
+        }
+        self.sending.keep(&transfers);
+        self.noted.log_coding(&self.stack);
+        self.noted.log_neighbors(&self.stack, now);
+        self.noted.forget_unknown(&self.stack);
+        if self.inbox.takes_look(now) {
+            for flow in self.inbox.given_up(&self.stack, now) {
+                tracing::info!("{flow}: its source does not return, it is given up");
+                self.stack.at(now, &mut self.storage).cancel(flow);
+                self.files.give_up(flow);
+            }
+            self.do_file_actions();
+            self.inbox.look(&self.files, &self.handle);
+        }
+        self.measurements.forget_idle(now);
     }
 
     /// A frame was heard. Says which node sent it, if it is authentic, new, and of a node that has
@@ -234,7 +252,7 @@ impl Node {
     pub fn handle_datagram(&mut self, datagram: &[u8]) -> Option<NodeId> {
         let now = self.clock.now();
         let sender = self.stack.at(now, &mut self.storage).handle_datagram(datagram)?;
-        self.last_heard.insert(sender, now);
+        self.noted.hear(sender, now);
         Some(sender)
     }
 
@@ -245,7 +263,7 @@ impl Node {
 
     /// What the radio tells people has changed.
     pub fn handle_radio_change(&mut self, hints: Vec<String>) {
-        self.radio_hints = hints;
+        self.radio.hints = hints;
     }
 
     /// Whether there is something to transmit.
@@ -282,7 +300,7 @@ impl Node {
 
         // The engine has no such transfer that is open: only its part is left here, or it has
         // ended.
-        if self.cancel_part(flow) {
+        if self.inbox.cancel_part(flow, &self.chores, &self.handle) {
             return Ok(());
         }
         let known = self.stack.transfers().iter().any(|t| t.flow == flow);

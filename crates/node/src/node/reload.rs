@@ -63,7 +63,7 @@ impl Node {
                     changed(setting);
                 }
             }
-            self.limits = new.inbox_limits.clone();
+            self.inbox.limits = new.inbox_limits.clone();
             self.storage.limit(new.inbox_limits.space);
         }
         if update(&mut running.hook, &new.hook) {
@@ -74,7 +74,7 @@ impl Node {
             && update(&mut old.rate, &udp.rate)
         {
             changed("[radio] rate");
-            self.rate = Some(udp.rate);
+            self.radio.rate = Some(udp.rate);
         }
         if let (Some(old), Some(new), Some(tunnel)) =
             (&mut running.tunnel, &new.tunnel, &mut self.tunnel)
@@ -111,7 +111,7 @@ impl Node {
 
     /// Returns the rate that the radio is to send at from now on, once after each change.
     pub(crate) fn take_rate(&mut self) -> Option<Option<Rate>> {
-        self.rate.take()
+        self.radio.rate.take()
     }
 
     /// Checks what only the stack and the engines can check.
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(answer.restart, restart);
         assert_eq!(log.try_recv(), Ok(tracing::Level::WARN));
         assert_eq!(node.inbox(), Some(&inbox));
-        assert_eq!(node.limits.space.max_bytes, Some(1_000_000));
+        assert_eq!(node.inbox.limits.space.max_bytes, Some(1_000_000));
         assert_eq!(node.take_rate().flatten().map(|rate| rate.bits_per_second), Some(5e6));
         assert_eq!(node.take_rate(), None);
 

@@ -89,7 +89,7 @@ impl Node {
             self.storage.provide(flow, contents);
         }
         self.files.send(flow);
-        self.sources.insert(flow, file);
+        self.sending.insert(file);
         Ok(())
     }
 
@@ -101,7 +101,7 @@ impl Node {
 
     /// Notes entries of the journal that cannot be resumed, so that people hear of them.
     pub fn note_damaged(&mut self, damaged: BTreeSet<PathBuf>) {
-        self.damaged = damaged;
+        self.sending.damaged = damaged;
     }
 
     /// This node's id.
