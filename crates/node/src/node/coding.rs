@@ -1,6 +1,6 @@
 //! Coding counters of the node's tunnel schemes, for people.
 
-use super::view::name_of;
+use super::names::name_of;
 use crate::api::types::{Coding, Hold, MOSTLY_CODED, Stopped};
 use ncmesh_engine::tunnel::{CodingStatus, HoldStatus};
 use ncmesh_stack::Stack;

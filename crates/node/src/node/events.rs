@@ -2,14 +2,17 @@
 //! packets go to the gateway, the measurements and the streams.
 
 use super::Node;
+use super::measure::Measuring;
 use crate::state::{Delivery, append_delivery};
 use crate::store::delivery::deliver;
 use crate::store::reception::{Prepared as Place, discard, prepare};
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{Manifest, Refusal};
+use ncmesh_engine::time::Instant;
 use ncmesh_host::files::{Action, Attempt, Obstacle, Prepared};
+use ncmesh_host::gateway::StackMesh;
 use ncmesh_host::measure::is_measurement;
-use ncmesh_wire::FlowId;
+use ncmesh_wire::{FlowId, NodeId};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -35,9 +38,31 @@ impl Node {
             self.do_file_actions();
         }
         self.drain_tunnel();
-        self.drain_measurements();
+        // This comes after every event of the stack, and measurements are rare.
+        if !self.measuring.is_idle() {
+            self.with_mesh(Measuring::drain);
+        }
         let (epoch, now) = (self.stack.epoch(), self.clock.now());
         self.savers.save(epoch, self.files.elsewhere(), &self.state, &self.handle, now);
+    }
+
+    /// Handles a packet of a measurement that came through the mesh.
+    pub(super) fn handle_measurement(&mut self, from: NodeId, packet: &[u8]) {
+        let handled =
+            self.with_mesh(|measuring, mesh, now| measuring.handle_packet(from, packet, mesh, now));
+        if let Err(why) = handled {
+            self.stack.at(self.clock.now(), &mut self.storage).note_drop(why);
+        }
+    }
+
+    fn with_mesh<R>(
+        &mut self,
+        call: impl FnOnce(&mut Measuring, &mut StackMesh<'_>, Instant) -> R,
+    ) -> R {
+        let scheme = self.packet_scheme().map(|choice| choice.scheme);
+        let now = self.clock.now();
+        let (stack, storage) = (&mut self.stack, &mut self.storage);
+        call(&mut self.measuring, &mut StackMesh { stack, storage, scheme, now }, now)
     }
 
     fn log(&self, event: &Event) {

@@ -3,7 +3,7 @@
 
 use super::Handle;
 use super::chores::Chores;
-use super::view::name_of;
+use super::names::name_of;
 use crate::api::types::{Direction, KeptParts, State, Transfer};
 use crate::config::InboxLimits;
 use crate::state::{Delivered, Delivery, append_delivery, to_hex};

@@ -11,11 +11,11 @@ mod inbox;
 mod measure;
 pub(crate) mod metrics;
 mod monitoring;
+mod names;
 mod neighbors;
 mod path;
 mod reload;
 mod savers;
-mod send;
 mod sending;
 mod streams;
 #[cfg(test)]
@@ -23,19 +23,22 @@ mod tests;
 mod tunnel;
 mod view;
 
-use crate::api::types::{ApiError, ErrorCode};
+use crate::api::answers::{BandwidthRequest, Reloaded};
+use crate::api::types::{ApiError, ErrorCode, Recipients};
 use crate::config::{NodeConfig, Rate, V6_MTU_MIN};
-use crate::state::{Delivered, StateDir};
+use crate::state::{Delivered, OutgoingFile, OutgoingJournal, StateDir};
 use crate::store::FileStorage;
 use crate::stream::Ports;
 pub use console::View;
 pub use handle::{Command, Handle};
 use inbox::Inbox;
+use measure::{Carrying, Measuring, Named, Running};
 pub(crate) use metrics::MEDIA_TYPE as METRICS_TYPE;
+pub use names::Receivers;
 use ncmesh_engine::TxReport;
-use ncmesh_engine::file::{FileLimits, SendError};
-use ncmesh_engine::registry::ServiceKind;
-use ncmesh_engine::time::Instant;
+use ncmesh_engine::file::{FileLimits, Geometry, Outgoing, SendError, merkle};
+use ncmesh_engine::registry::{AUTO, Choice, ServiceKind};
+use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::files::Files;
 use ncmesh_stack::{ConfigError, Stack, StackConfig};
@@ -43,11 +46,13 @@ use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Versions};
 use neighbors::Noted;
 pub(crate) use reload::refused;
 use savers::Savers;
-pub use send::Receivers;
 use sending::Sending;
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use streams::Streams;
+use tokio::sync::oneshot;
 use tracing::Level;
 use tunnel::Tunnel;
 
@@ -71,7 +76,7 @@ pub struct Node {
     chores: chores::Chores,
     radio: Radio,
     tunnel: Option<Tunnel>,
-    measurements: measure::Measurements,
+    measuring: Measuring,
     streams: Streams,
     noted: Noted,
 }
@@ -173,7 +178,7 @@ impl Node {
                 rate: None,
             },
             tunnel,
-            measurements: measure::Measurements::new(parts.start.seed as u32),
+            measuring: Measuring::new(parts.start.seed as u32),
             streams: Streams { ports: parts.ports, host: Default::default(), warned: false },
             noted: Default::default(),
         };
@@ -208,7 +213,7 @@ impl Node {
             self.savers.poll_timeout(),
             self.chores.poll_timeout(),
             self.files.poll_timeout(),
-            self.measurements.poll_timeout(),
+            self.measuring.poll_timeout(),
         ];
         times.into_iter().flatten().min().map(|at| self.clock.at(at))
     }
@@ -244,7 +249,7 @@ impl Node {
             self.do_file_actions();
             self.inbox.look(&self.files, &self.handle);
         }
-        self.measurements.forget_idle(now);
+        self.measuring.forget_idle(now);
     }
 
     /// A frame was heard. Says which node sent it, if it is authentic, new, and of a node that has
@@ -287,6 +292,121 @@ impl Node {
         Some(filled.to.and_then(|neighbor| self.stack.address_of(neighbor)))
     }
 
+    /// The nodes that are meant.
+    ///
+    /// # Errors
+    /// [`ErrorCode::UnknownReceiver`] and [`ErrorCode::UnreachableReceiver`] name the nodes that
+    /// are known.
+    pub fn resolve(&self, to: &Recipients) -> Result<Receivers, ApiError> {
+        names::resolve(&self.stack, to, || self.hints().into_iter().next())
+    }
+
+    fn resolve_name(&self, name: &str) -> Result<NodeId, ApiError> {
+        names::resolve_name(&self.stack, name, || self.hints().into_iter().next())
+    }
+
+    /// How `scheme` cuts a file of `size` bytes.
+    ///
+    /// # Errors
+    /// [`ErrorCode::BadRequest`] or [`ErrorCode::File`].
+    pub fn cut(&mut self, scheme: &str, size: u64) -> Result<Geometry, ApiError> {
+        let now = self.clock.now();
+        let scheme = self.stack.scheme(scheme).ok_or(SendError::UnknownScheme);
+        let mut stack = self.stack.at(now, &mut self.storage);
+        scheme
+            .and_then(|scheme| stack.geometry_for(scheme, size))
+            .map_err(|e| ApiError::new(ErrorCode::File, e.to_string()))
+    }
+
+    /// Hands a file to its engine, which announces it at once. Without `contents` and `leaves` (it
+    /// vanished or changed since it was announced) the engine withdraws it once a receiver asks for
+    /// it.
+    ///
+    /// # Errors
+    /// [`ErrorCode::BadRequest`] or [`ErrorCode::File`].
+    pub fn send(
+        &mut self,
+        file: OutgoingFile,
+        contents: Option<File>,
+        leaves: Vec<merkle::Hash>,
+    ) -> Result<(), ApiError> {
+        let flow = file.manifest.flow;
+        // A state directory that was copied from another node, or whose node was renumbered.
+        if flow.source != self.id() {
+            let problem = format!("it was sent by node {}, this is {} now", flow.source, self.id());
+            return Err(ApiError::new(ErrorCode::BadRequest, problem));
+        }
+        tracing::info!("{flow}: sending {}", file.path.display());
+        let outgoing = Outgoing {
+            manifest: file.manifest.clone(),
+            leaves,
+            receivers: file.receivers.clone(),
+            done: file.done.clone(),
+            open: file.open,
+        };
+        let now = self.clock.now();
+        let scheme = self.stack.scheme(&file.scheme).ok_or(SendError::UnknownScheme);
+        let mut stack = self.stack.at(now, &mut self.storage);
+        let sent = scheme.and_then(|scheme| stack.send_file(scheme, outgoing));
+        sent.map_err(|e| ApiError::new(ErrorCode::File, e.to_string()))?;
+        if let Some(contents) = contents {
+            self.storage.provide(flow, contents);
+        }
+        self.files.send(flow);
+        self.sending.insert(file);
+        Ok(())
+    }
+
+    /// The journal of files being sent.
+    #[must_use]
+    pub fn outgoing_journal(&self) -> OutgoingJournal {
+        self.state.outgoing()
+    }
+
+    /// Notes entries of the journal that cannot be resumed, so that people hear of them.
+    pub fn note_damaged(&mut self, damaged: BTreeSet<PathBuf>) {
+        self.sending.damaged = damaged;
+    }
+
+    /// This node's id.
+    #[must_use]
+    pub fn id(&self) -> NodeId {
+        self.stack.node()
+    }
+
+    /// Sends an echo request. Returns what gets the round trip, at `until` at the latest.
+    pub(crate) fn echo(
+        &mut self,
+        to: NodeId,
+        until: Instant,
+    ) -> oneshot::Receiver<Option<Duration>> {
+        self.measuring.echo(to, self.clock.now(), until)
+    }
+
+    /// Begins a bandwidth run.
+    ///
+    /// # Errors
+    /// Those of a receiver of that name; [`ErrorCode::BadRequest`] if a value is not allowed;
+    /// [`ErrorCode::Busy`] if a run is under way.
+    pub(crate) fn begin_run(&mut self, request: &BandwidthRequest) -> Result<Running, ApiError> {
+        let id = self.resolve_name(&request.node)?;
+        let receiver = Named { id, name: self.name_of(id) };
+        let choice = self.packet_scheme();
+        let longest = choice.and_then(|choice| self.stack.longest_packet(choice.scheme));
+        let (Some(choice), Some(longest)) = (choice, longest) else {
+            let problem = "this program was built without a tunnel scheme";
+            return Err(ApiError::new(ErrorCode::BadRequest, problem));
+        };
+        let by = Carrying { scheme: choice.entry.name, longest };
+        self.measuring.begin_run(request, receiver, by, self.clock.now())
+    }
+
+    /// Returns the scheme that packets leave by: the tunnel's, or the default one without a tunnel.
+    fn packet_scheme(&self) -> Option<Choice> {
+        let own = self.tunnel.as_ref().map(Tunnel::scheme);
+        own.or_else(|| crate::config::choose(AUTO).ok())
+    }
+
     /// Ends a transfer.
     ///
     /// # Errors
@@ -309,6 +429,25 @@ impl Node {
         } else {
             no_such_transfer(&flow.to_string())
         })
+    }
+
+    /// Returns the running configuration.
+    #[must_use]
+    pub fn configuration(&self) -> &NodeConfig {
+        &self.configuration
+    }
+
+    /// Takes another configuration.
+    ///
+    /// # Errors
+    /// The first setting that cannot be. Then nothing has changed.
+    pub(crate) fn reload(&mut self, new: &NodeConfig) -> Result<Reloaded, ApiError> {
+        reload::reload(self, new)
+    }
+
+    /// Returns the rate that the radio is to send at from now on, once after each change.
+    pub(crate) fn take_rate(&mut self) -> Option<Option<Rate>> {
+        self.radio.rate.take()
     }
 
     /// Where files go that are received from now on.

@@ -1,7 +1,8 @@
 //! Neighbours as the node remembers them, and log entries about them, about frames that were sealed
 //! with another key or written in the name of this node, and about coding that stops.
 
-use super::view::{IMPERSONATED, name_of};
+use super::names::name_of;
+use super::view::IMPERSONATED;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_stack::Stack;

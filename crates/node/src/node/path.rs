@@ -1,6 +1,6 @@
 //! The path from this node to another, hop by hop, as the link state shows it.
 
-use super::view::name_of;
+use super::names::name_of;
 use crate::api::answers::{Hop, Path};
 use ncmesh_engine::topology::{Metric, Topology};
 use ncmesh_stack::Stack;

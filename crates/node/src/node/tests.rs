@@ -50,7 +50,7 @@ async fn woken(node: &mut Node, calls: &mut UnboundedReceiver<Command>) {
         tokio::time::sleep_until(at.into()).await;
         node.handle_timeout();
         node.handle_events();
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     answered(node, calls).await;
 }
@@ -169,7 +169,7 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         storage: _,
         inbox,
         sending,
-        measurements,
+        measuring,
         noted,
         chores: _,
         savers: _,
@@ -182,6 +182,7 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         set_log: _,
     } = node;
     let [last_heard, coding_stopped, neighbors] = noted.sizes();
+    let [runs, echoes] = measuring.sizes();
     vec![
         ("delivered", inbox.delivered.len(), DELIVERIES_KEPT),
         ("sending", sending.len(), stack.transfers().len()),
@@ -189,8 +190,8 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         ("coding_stopped", coding_stopped, ids),
         ("neighbors", neighbors, ids),
         ("parts", inbox.parts(), 256),
-        ("runs", measurements.runs(), MAX_RUNS),
-        ("echoes", measurements.echoes(), MAX_ECHOES),
+        ("runs", runs, MAX_RUNS),
+        ("echoes", echoes, MAX_ECHOES),
     ]
 }
 

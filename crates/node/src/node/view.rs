@@ -1,6 +1,7 @@
 //! How the node shows itself to people and programs.
 
 use super::inbox::{SOURCE_GONE, is_source_gone};
+use super::names::name_of;
 use super::{Node, coding, graph, metrics, monitoring, path};
 use crate::api::answers::Path;
 use crate::api::types::ApiError;
@@ -13,7 +14,7 @@ use ncmesh_engine::name::harmless;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_engines::REGISTRY;
-use ncmesh_stack::{Stack, control};
+use ncmesh_stack::control;
 use ncmesh_wire::{NodeId, ServiceId, Versions};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -283,15 +284,6 @@ impl Node {
     pub fn metrics(&self) -> Result<String, fmt::Error> {
         metrics::open_metrics(self)
     }
-}
-
-/// Returns a node's name; its id while its name is unknown.
-pub(super) fn name_of(stack: &Stack, node: NodeId) -> String {
-    if node == stack.node() {
-        return stack.name().into();
-    }
-    let state = stack.topology().state(node);
-    state.map_or_else(|| node.to_string(), |state| state.name.clone())
 }
 
 fn stage(stage: Stage) -> (State, Option<String>) {
