@@ -81,7 +81,7 @@ struct Overheard {
 
 /// Acknowledgments that this node passes on, its own included.
 #[derive(Debug, Default)]
-pub(crate) struct AckCache {
+pub struct AckCache {
     entries: BTreeMap<AckKey, Entry>,
     /// The acknowledgment received last for each transfer, to piggyback on its data.
     received: BTreeMap<FlowId, Piggyback>,
@@ -123,13 +123,14 @@ impl AckCache {
     }
 
     /// Returns what data packets of `flow` are to piggyback.
-    pub(crate) fn piggyback(&self, flow: FlowId) -> Option<Piggyback> {
+    #[must_use]
+    pub fn piggyback(&self, flow: FlowId) -> Option<Piggyback> {
         self.received.get(&flow).copied()
     }
 
     /// Handles an overheard data packet: it shows whether the next hop received an acknowledgment,
     /// or counts as a hint that it did not.
-    pub(crate) fn handle_overheard(
+    pub fn handle_overheard(
         &mut self,
         flow: FlowId,
         sender: NodeId,

@@ -25,7 +25,7 @@ pub(crate) const DISPUTED: Duration = Duration::from_secs(20);
 
 /// Announcements that this node knows and passes on.
 #[derive(Debug)]
-pub(crate) struct Announcements {
+pub struct Announcements {
     kept: BTreeMap<FlowId, Kept>,
     flood: Flood<FlowId, Version>,
 }
@@ -89,13 +89,15 @@ impl Announcements {
     }
 
     /// Returns what a transfer that goes on was announced as, if it was.
-    pub(crate) fn manifest(&self, flow: FlowId) -> Option<&Manifest> {
+    #[must_use]
+    pub fn manifest(&self, flow: FlowId) -> Option<&Manifest> {
         let open = self.kept.get(&flow).map(|kept| &kept.announcement);
         open.filter(|a| a.phase == TransferPhase::Open).map(|a| &a.manifest)
     }
 
     /// Returns how many receivers the latest announcement of a transfer lists.
-    pub(crate) fn receivers(&self, flow: FlowId) -> u32 {
+    #[must_use]
+    pub fn receivers(&self, flow: FlowId) -> u32 {
         self.kept.get(&flow).map_or(0, |kept| kept.announcement.receivers.len() as u32)
     }
 

@@ -30,9 +30,8 @@ pub trait Carrier: Send {
     /// Returns how packets are cut.
     fn packets(&self) -> PacketConfig;
 
-    /// Returns how many nodes a data packet may list in a mesh of `nodes`.
-    fn listed(&self, nodes: usize) -> usize {
-        let _ = nodes;
+    /// Returns how many nodes a data packet may list in a mesh of `_nodes`.
+    fn listed(&self, _nodes: usize) -> usize {
         0
     }
 
@@ -45,30 +44,21 @@ pub trait Carrier: Send {
     /// Begins to send a file, or goes on after a receiver objected to its end.
     fn open(&mut self, cx: &mut Context<'_>, source: &FileSource);
 
-    /// Checks what is sent for `source` after its receivers or, if `mesh_changed`, the mesh
-    /// changed.
-    fn review(&mut self, cx: &Context<'_>, source: &FileSource, mesh_changed: bool) {
-        let _ = (cx, source, mesh_changed);
-    }
+    /// Checks what is sent for a file after its receivers or, if `_mesh_changed`, the mesh changed.
+    fn review(&mut self, _cx: &Context<'_>, _source: &FileSource, _mesh_changed: bool) {}
 
     /// Ends a transfer: drops what is held of it to pass on, and sends no more for it. An own one
     /// may be opened again until it is forgotten.
     fn close(&mut self, flow: FlowId);
 
     /// Forgets a file that this node sent.
-    fn forget(&mut self, flow: FlowId) {
-        let _ = flow;
-    }
+    fn forget(&mut self, _flow: FlowId) {}
 
     /// Prepares for a transfer that was just announced for the first time.
-    fn expect(&mut self, cx: &mut Context<'_>, announcement: &Announcement) {
-        let _ = (cx, announcement);
-    }
+    fn expect(&mut self, _cx: &mut Context<'_>, _announcement: &Announcement) {}
 
-    /// Begins to receive a file, which `transfers` has as a sink.
-    fn receive(&mut self, cx: &mut Context<'_>, transfers: &mut Transfers, flow: FlowId) {
-        let _ = (cx, transfers, flow);
-    }
+    /// Begins to receive a file, which is a sink of the transfers.
+    fn receive(&mut self, _cx: &mut Context<'_>, _all: &mut Transfers, _flow: FlowId) {}
 
     /// Notes that this node does not receive a file any more.
     fn stop_receiving(&mut self, flow: FlowId);
@@ -126,8 +116,7 @@ pub trait Carrier: Send {
     fn begun(&self, flow: FlowId) -> Option<Begun>;
 
     /// Returns the nodes that were to forward a file of this node.
-    fn forwarders(&self, flow: FlowId) -> Vec<NodeId> {
-        let _ = flow;
+    fn forwarders(&self, _flow: FlowId) -> Vec<NodeId> {
         Vec::new()
     }
 }

@@ -26,9 +26,9 @@
 //! | [`source`], [`sink`] | a file that this node sends, and one that it receives |
 //! | [`frame`] | frames that all file schemes have |
 
-mod acks;
+pub mod acks;
 mod admission;
-mod announcements;
+pub mod announcements;
 pub mod carrier;
 pub mod engine;
 pub mod frame;

@@ -3,14 +3,12 @@
 use crate::acks::AckCache;
 use crate::admission::Admission;
 use crate::announcements::Announcements;
-use crate::frame::{Ack, Piggyback, Version};
+use crate::frame::{Ack, Version};
 use crate::sink::{FileSink, SinkOutcome, SinkPhase};
 use crate::source::FileSource;
 use ncmesh_engine::counters::DropReason;
-use ncmesh_engine::file::Manifest;
-use ncmesh_engine::time::Instant;
 use ncmesh_engine::{Context, Event};
-use ncmesh_wire::{FlowId, NodeId};
+use ncmesh_wire::FlowId;
 use std::collections::BTreeMap;
 
 /// The transfers of one node.
@@ -20,10 +18,12 @@ pub struct Transfers {
     pub sources: BTreeMap<FlowId, FileSource>,
     /// Files that it receives.
     pub sinks: BTreeMap<FlowId, FileSink>,
-    pub(crate) acks: AckCache,
+    /// Acknowledgments on their way.
+    pub acks: AckCache,
     /// Counts this node's own acknowledgments, so that each is newer than those before.
     acks_written: u32,
-    pub(crate) announcements: Announcements,
+    /// Announcements on their way.
+    pub announcements: Announcements,
 }
 
 impl Transfers {
@@ -35,38 +35,6 @@ impl Transfers {
             acks_written: 0,
             announcements: Announcements::new(),
         }
-    }
-
-    // ---- for carriers
-
-    /// Returns what a transfer of another node that goes on was announced as, if it was.
-    #[must_use]
-    pub fn announced(&self, flow: FlowId) -> Option<&Manifest> {
-        self.announcements.manifest(flow)
-    }
-
-    /// Returns how many receivers the latest announcement of a transfer lists.
-    #[must_use]
-    pub fn receivers(&self, flow: FlowId) -> u32 {
-        self.announcements.receivers(flow)
-    }
-
-    /// Returns what data packets of `flow` are to piggyback.
-    #[must_use]
-    pub fn piggyback(&self, flow: FlowId) -> Option<Piggyback> {
-        self.acks.piggyback(flow)
-    }
-
-    /// Handles a data packet of `flow` that was overheard from `sender`: it shows whether the next
-    /// hop received an acknowledgment, or counts as a hint that it did not.
-    pub fn handle_overheard(
-        &mut self,
-        flow: FlowId,
-        sender: NodeId,
-        piggyback: Option<Piggyback>,
-        now: Instant,
-    ) {
-        self.acks.handle_overheard(flow, sender, piggyback, now);
     }
 
     /// Notes what became of a batch. Returns whether it was written.
@@ -97,8 +65,6 @@ impl Transfers {
             cx.events.push_back(Event::Assembled(flow));
         }
     }
-
-    // ---- acknowledgments
 
     /// Acknowledges to the source what this receiver has.
     pub(crate) fn acknowledge(&mut self, cx: &mut Context<'_>, flow: FlowId) {

@@ -182,7 +182,7 @@ impl Carrier for Cascade {
         }
         let own = transfers.sources.get(&report.flow).filter(|source| source.is_open());
         let manifest = own.map(|source| &source.manifest);
-        let manifest = manifest.or_else(|| transfers.announced(report.flow));
+        let manifest = manifest.or_else(|| transfers.announcements.manifest(report.flow));
         if let Err(reason) = self.hear_report(cx, report, manifest) {
             cx.counters.drop(reason);
         }
@@ -199,7 +199,7 @@ impl Carrier for Cascade {
         _: &Transfers,
         out: &mut Vec<u8>,
     ) -> Option<Filled> {
-        let packet_time = self.packet_time();
+        let packet_time = self.packet_time.value();
         let due = |(id, flow): (&FlowId, &Flow)| Some((*id, flow.upstream.reports_to(cx.now)?));
         if let Some((id, parent)) = self.flows.iter().find_map(due) {
             let flow = self.flows.get_mut(&id)?;
@@ -259,7 +259,7 @@ impl Carrier for Cascade {
                 if polls {
                     self.answering.note_polled(id, cx.now);
                 }
-                let packet_time = self.packet_time();
+                let packet_time = self.packet_time.value();
                 if let Some(flow) = self.flows.get_mut(&id) {
                     flow.ease(packet_time, cx.now, cx.rng);
                 }
@@ -315,10 +315,6 @@ impl Carrier for Cascade {
 }
 
 impl Cascade {
-    fn packet_time(&self) -> Duration {
-        self.packet_time.value()
-    }
-
     // ---- transfers begin and end
 
     /// Returns the generations that are held whole for children, and that this node lacks itself.
@@ -372,7 +368,7 @@ impl Cascade {
 
     /// Takes a data packet.
     fn hear(&mut self, cx: &Context<'_>, sender: NodeId, packet: &Data<'_>) -> Heard {
-        let (header, packet_time) = (&packet.header, self.packet_time());
+        let (header, packet_time) = (&packet.header, self.packet_time.value());
         let generation = header.generation;
         let Some(flow) = self.flows.get_mut(&header.flow) else {
             return Heard::Dropped(DropReason::UnknownFlow);
@@ -454,7 +450,7 @@ impl Cascade {
         let Some(symbols) = flow.held.decode(generation) else { return };
         let outcome = match transfers.sinks.get_mut(&id).filter(|sink| sink.wants(generation)) {
             Some(sink) => sink.handle_whole(generation, symbols, cx.storage),
-            None => match transfers.announced(id) {
+            None => match transfers.announcements.manifest(id) {
                 Some(file) if sink::is_genuine(file, generation, symbols) => SinkOutcome::Quiet,
                 _ => SinkOutcome::BatchForged,
             },
@@ -468,7 +464,7 @@ impl Cascade {
         }
 
         // The source needs to know progress only now and then, and all receivers share the channel.
-        let pause = ACK_PAUSE * transfers.receivers(id);
+        let pause = ACK_PAUSE * transfers.announcements.receivers(id);
         let pause = pause.clamp(*ACK_PAUSES.start(), *ACK_PAUSES.end());
         let is_due = transfers.sinks.get(&id).is_some_and(|sink| {
             let lately = |at| cx.now.since(at) < pause;
@@ -521,7 +517,7 @@ impl Cascade {
         }
         let manifest = manifest.ok_or(DropReason::UnknownFlow)?;
         let wants_nothing = report.wants.lowest().is_none();
-        let packet_time = self.packet_time();
+        let packet_time = self.packet_time.value();
         if report.child == cx.me || cx.topology.state(report.child).is_none() {
             return Err(DropReason::Malformed);
         }
@@ -596,7 +592,7 @@ impl Cascade {
         me: NodeId,
         now: Instant,
     ) -> Option<(DataHeader, Option<u8>)> {
-        let packet_time = self.packet_time();
+        let packet_time = self.packet_time.value();
         let flow = self.flows.get_mut(&next.flow)?;
         let sent = flow.note_sent(me, next.generation, packet_time, now);
         self.on_air = OnAir::Data { flow: next.flow, polls: sent.0.poll };

@@ -27,7 +27,8 @@ pub(super) fn name_of(stack: &Stack, node: NodeId) -> String {
 /// Returns the nodes that are meant. `hint` says why no other node may be known.
 ///
 /// # Errors
-/// [`ErrorCode::UnknownReceiver`] and [`ErrorCode::UnreachableReceiver`] name the nodes that are known.
+/// [`ErrorCode::UnknownReceiver`] and [`ErrorCode::UnreachableReceiver`] name the nodes that are
+/// known.
 pub(super) fn resolve(
     stack: &Stack,
     to: &Recipients,

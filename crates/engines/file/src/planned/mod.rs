@@ -187,7 +187,7 @@ impl Carrier for Planned {
             return cx.counters.drop(DropReason::Malformed);
         };
         let flow = data.header.flow;
-        transfers.handle_overheard(flow, frame.sender, data.header.piggyback, cx.now);
+        transfers.acks.handle_overheard(flow, frame.sender, data.header.piggyback, cx.now);
         if transfers.sources.contains_key(&flow) {
             if let Some(turns) = self.sending.get_mut(&flow) {
                 turns.handle_data(frame.sender, &data, cx.now);
@@ -195,7 +195,7 @@ impl Carrier for Planned {
             return;
         }
 
-        let is_announced = transfers.announced(flow).is_some();
+        let is_announced = transfers.announcements.manifest(flow).is_some();
         let (me, sender, mtu, now) = (cx.me, frame.sender, cx.mtu, cx.now);
         self.relay_data(cx, HeardData { me, sender, data: &data, is_announced, mtu, now });
         // A packet that is too old for a forwarder may still serve a receiver.
@@ -278,7 +278,7 @@ impl Carrier for Planned {
 
         if is_relayed_first {
             let flow = relayed?.flow;
-            let piggyback = transfers.piggyback(flow);
+            let piggyback = transfers.acks.piggyback(flow);
             let filled = self.relays.fill(flow, piggyback, cx.now, cx.rng, out)?;
             let is_hop_by_hop = self.scheme.forwarding().is_hop_by_hop();
             cx.counters.note_filled(if is_hop_by_hop { Payload::Native } else { Payload::Coded });
@@ -286,7 +286,7 @@ impl Carrier for Planned {
             Some(Filled { to: unicast_to_known(cx, filled.to), ..filled })
         } else {
             let flow = own?.flow;
-            let piggyback = transfers.piggyback(flow);
+            let piggyback = transfers.acks.piggyback(flow);
             let source = transfers.sources.get_mut(&flow)?;
             let turns = self.sending.get_mut(&flow)?;
             let to = turns.fill(cx, source, piggyback, &*self.scheme, out)?;
