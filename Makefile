@@ -96,7 +96,7 @@ unit:
 
 # A program with fewer engines: each is a Cargo feature of the command.
 lean:
-	$(CARGO) check -p ncmesh --no-default-features --features file,forward
+	$(CARGO) check -p ncmesh --no-default-features --features cascade,forward
 
 fuzz:
 	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh

@@ -33,8 +33,10 @@ LAYERS = [
     {"ncmesh-gf", "ncmesh-wire", "ncmesh-medium", "ncmesh-console"},
     {"ncmesh-code"},
     {"ncmesh-engine"},
+    {"ncmesh-transfer"},
     {
         "ncmesh-engine-braid",
+        "ncmesh-engine-cascade",
         "ncmesh-engine-core",
         "ncmesh-engine-file",
         "ncmesh-engine-forward",

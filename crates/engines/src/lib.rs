@@ -9,8 +9,8 @@ use ncmesh_engine::registry::{Choice, Entry, Registry, ServiceKind};
 pub const REGISTRY: Registry = Registry(ENTRIES);
 
 const ENTRIES: &[Entry] = &[
-    #[cfg(feature = "file")]
-    ncmesh_engine_file::CASCADE,
+    #[cfg(feature = "cascade")]
+    ncmesh_engine_cascade::CASCADE,
     #[cfg(feature = "file")]
     ncmesh_engine_file::PACIFIER,
     #[cfg(feature = "file")]

@@ -243,7 +243,7 @@ fn data_with_belts() {
 }
 
 #[test]
-fn data_by_rank() {
+fn data_of_the_cascade() {
     let body = "000301020304 00000004 02 0e 02 0102 0003 00000005 01 02 01ff 0a0b ff";
     let fields = [
         ("_ws.col.Info", "cascade data 3-01020304 batch 4, coded, rank 2"),
@@ -282,7 +282,7 @@ fn data_by_rank() {
 }
 
 #[test]
-fn a_report_by_rank() {
+fn a_report_of_the_cascade() {
     let fields = [
         ("_ws.col.Info", "cascade report 3-01020304 of 9 to parent 3: wants batch 4"),
         ("ncmesh.type", "report"),

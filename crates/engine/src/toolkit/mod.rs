@@ -10,7 +10,7 @@
 //! | [`flood`] | flooding over lossy broadcast |
 //! | [`flow`] | identity of a tunnel's flow |
 //! | [`flow_counters`] | counters for each flow |
-//! | [`hop`] | numbered packets over one hop: retransmit queue and reorder buffer |
+//! | [`hop`] | the hop: how the default engines decide what to send next; times of its answers |
 //! | [`pacing`] | pauses that keep data frames of a path from colliding |
 //! | [`passing`] | reports passed on to a node that does not hear their author |
 //! | [`precedence`] | real-time traffic goes first, and keeps nobody out |

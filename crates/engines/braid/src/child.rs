@@ -3,9 +3,10 @@
 use super::flight::{Filling, Flight};
 use super::frame::{State, WIDTH};
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::average::{DurationAverage, FadingShare};
+use ncmesh_engine::toolkit::average::FadingShare;
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
+use ncmesh_engine::toolkit::hop::{AnswerPolicy, AnswerTime};
 use ncmesh_engine::toolkit::sequence::is_older;
 use ncmesh_wire::NodeId;
 use std::ops::Range;
@@ -24,11 +25,11 @@ const LEAST_BACK: f64 = 0.1;
 /// Packet times until what was sent last counts as lost, if nothing is heard.
 const LOST_PACKETS: f64 = 12.0;
 const LONGEST: Duration = Duration::from_millis(250);
-/// Least packet times for which the answer to a question is waited for, and by how many mean
-/// differences more than the mean. RFC 6298 takes four: there a spurious repetition costs more than
-/// the wait.
+/// Least packet times for which the answer to a question is waited for.
 const LEAST_ANSWER: f64 = 3.0;
-const VARIATIONS: f64 = 1.0;
+/// When its answer is late. RFC 6298 takes four deviations: there a spurious repetition costs more
+/// than the wait.
+const ANSWERS: AnswerPolicy = AnswerPolicy { deviations: 1.0, first_deviates: true };
 /// Answers that should have come until that time doubles. Over a link that delivers 0.2 each way,
 /// most questions and answers are lost, and the next hop is there all the same.
 const DOUBLE_AFTER: f64 = 1.5;
@@ -102,9 +103,7 @@ pub(crate) struct Child {
     is_asked: bool,
     /// The packets that its MAC acknowledged, while it did not say itself that it has them.
     unconfirmed: Option<Unconfirmed>,
-    /// Time until its answers: mean, and mean difference from that.
-    answers_in: DurationAverage,
-    answers_vary: DurationAverage,
+    answers: AnswerTime,
     /// Packets on their way in pairs, each with the chance that it could separate the pair; what it
     /// made of them, of what was expected; and when that counts again.
     paired: Vec<(u32, f64)>,
@@ -140,8 +139,7 @@ impl Child {
             asked_at: None,
             is_asked: false,
             unconfirmed: None,
-            answers_in: DurationAverage::default(),
-            answers_vary: DurationAverage::default(),
+            answers: AnswerTime::default(),
             paired: Vec::new(),
             separated: FadingShare::starting_at(1.0, PRIOR, PAIRS),
             unpaired_until: now,
@@ -179,9 +177,7 @@ impl Child {
         self.unanswered = 0;
         self.is_asked = false;
         if let Some(at) = self.asked_at.take() {
-            let (took, mean) = (now.since(at), self.answers_in.value());
-            self.answers_vary.add(took.max(mean) - took.min(mean));
-            self.answers_in.add(took);
+            self.answers.add(now.since(at), &ANSWERS);
         }
         if grown > 0 {
             self.in_vain = 0;
@@ -290,17 +286,17 @@ impl Child {
 
     /// Returns the time in which answers came so far; zero if none did.
     pub(crate) fn answer_time(&self) -> Duration {
-        self.answers_in.value()
+        self.answers.mean()
     }
 
     /// Returns the time until what is sent now counts as lost. Answers come within a time that is
     /// learned, as of acknowledgments (RFC 6298).
     fn pause(&self, asks: bool, packet_time: Duration) -> Duration {
         let longest = packet_time.mul_f64(LOST_PACKETS);
-        let known = self.answers_in.value() + self.answers_vary.value().mul_f64(VARIATIONS);
-        let answer = known.max(packet_time.mul_f64(LEAST_ANSWER)).min(longest);
+        let answer =
+            self.answers.late(&ANSWERS).max(packet_time.mul_f64(LEAST_ANSWER)).min(longest);
         let in_turns = self.state.turn.is_some();
-        let learned = asks && !in_turns && !self.answers_in.value().is_zero();
+        let learned = asks && !in_turns && !self.answers.mean().is_zero();
         let pauses = Backoff { first: if learned { answer } else { longest }, longest: LONGEST };
         pauses.pause((f64::from(self.quiet) * self.answer_chance() / DOUBLE_AFTER) as u32)
     }

@@ -73,11 +73,11 @@ use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_engine::settings::Section;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::toolkit::bounded::{IDLE, MAX_FLOWS, make_room};
 use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
+use ncmesh_engine::toolkit::hop::{AnswerSlot, PacketTime};
 use ncmesh_engine::toolkit::passing::{Passing, is_passed_on, outcome, way};
 use ncmesh_engine::toolkit::precedence::Precedence;
 use ncmesh_engine::toolkit::silence::Silence;
@@ -120,14 +120,11 @@ const METRIC: Metric = Metric::Answered;
 const READY: usize = 3;
 /// Packets of its own host that a source keeps, at most.
 const MOST_OWN: usize = 48;
-/// Mean airtime of a packet before one was sent.
-const FIRST_PACKET_TIME: Duration = Duration::from_millis(1);
-/// Least packet times that are left to an answer, a short frame and the pause before it, and most:
-/// what answers take here is learned. With 0.6 at the least those of a line of hidden ends collide
-/// again (0.96x). Without learning, TCP from a gateway carries half as much in one of six runs.
-/// With 2 at the most, TCP carries 0.97x over meshes.
-const ANSWER: f64 = 0.8;
-const LONGEST_ANSWER: f64 = 1.2;
+/// Time that is left to an answer, a short frame and the pause before it. With 0.6 at the least
+/// those of a line of hidden ends collide again (0.96x). Without learning, TCP from a gateway
+/// carries half as much in one of six runs. With 2 at the most, TCP carries 0.97x over meshes.
+const ANSWER_SLOT: AnswerSlot =
+    AnswerSlot { unlearned: 0.8, of_mean: 1.0, least: 0.8, longest: 1.2 };
 /// Least chance that a unicast frame and its acknowledgment arrive in a quiet channel, for a packet
 /// that goes alone while others want the channel. Over a poorer link the MAC's repetitions hold it
 /// longer than a question by broadcast does: with 0.3, TCP carries 0.85x over two hops that lose
@@ -159,7 +156,7 @@ pub struct Braid {
     passing: Passing<PassingKey, Report>,
     on_air: OnAir,
     /// Mean airtime of a data frame.
-    packet_time: DurationAverage,
+    packet_time: PacketTime,
     counters: FlowCounters,
     coding: CodingStatus,
     /// Frames that forwarding would have sent for what the next hops got.
@@ -193,7 +190,7 @@ impl Braid {
             flows: BTreeMap::new(),
             passing: Passing::default(),
             on_air: OnAir::Nothing,
-            packet_time: DurationAverage::default(),
+            packet_time: PacketTime::default(),
             counters: FlowCounters::default(),
             coding: CodingStatus::default(),
             forwarding: 0.0,
@@ -212,8 +209,7 @@ impl Braid {
     }
 
     fn packet_time(&self) -> Duration {
-        let mean = self.packet_time.value();
-        if mean.is_zero() { FIRST_PACKET_TIME } else { mean }
+        self.packet_time.value()
     }
 
     fn begin(&mut self, cx: &mut Context<'_>, id: FlowInstance, first: u32) {
@@ -455,11 +451,9 @@ impl Braid {
 
     /// Returns when an answer to a frame that was sent just now should be over.
     fn answered_by(&self, now: Instant) -> Instant {
-        let packet_time = self.packet_time();
         let children = self.flows.values().filter_map(|flow| flow.child.as_ref());
         let learned = children.map(Child::answer_time).max().unwrap_or_default();
-        let longest = packet_time.mul_f64(LONGEST_ANSWER);
-        now + packet_time.mul_f64(ANSWER).max(learned.min(longest))
+        now + ANSWER_SLOT.length(learned, self.packet_time())
     }
 
     /// Takes what became of a packet that went alone.

@@ -1,7 +1,6 @@
 //! The engine in a whole node: frames as the stack hands them over.
 
 use crate::PACIFIER;
-use crate::multicast::frame::{self, Announcement, TransferPhase, Version};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{BatchSet, FileLimits, Geometry, Manifest, ReceiverState, Stage};
 use ncmesh_engine::registry::Registry;
@@ -9,6 +8,7 @@ use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{LinkState, Links, Topology};
 use ncmesh_stack::{Stack, StackConfig};
+use ncmesh_transfer::frame::{self, Announcement, TransferPhase, Version};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId, Versions, Writer};
 
 fn stack() -> Stack {

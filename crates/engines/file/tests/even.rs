@@ -14,9 +14,8 @@ use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::{Metric, Topology};
 use ncmesh_engine::{TxReport, TxResult};
-use ncmesh_engine_file::multicast::{
-    ChildWait, FileMulticast, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching,
-    frame,
+use ncmesh_engine_file::planned::{
+    self, ChildWait, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, frame,
 };
 use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, ServiceId, Versions};
@@ -112,7 +111,7 @@ const EVEN: Entry = Entry {
     read: |_, kind, body| frame::summary("even", kind, body),
     build: Constructor::File(|settings| {
         let config: EvenConfig = settings.parse()?;
-        Ok(Box::new(FileMulticast::planned(ID, Even { config }, settings.file)))
+        Ok(Box::new(planned::engine(ID, Even { config }, settings.file)))
     }),
 };
 // --8<-- [end:entry]

@@ -14,6 +14,7 @@ use crate::hops::HopSet;
 use crate::paths::PathSet;
 use ncmesh_engine::rng;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::topology::Topology;
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
@@ -212,10 +213,11 @@ impl Downstream {
 
         // Only frames that hops should have received count: over bad links silence is normal.
         let missed = f64::from(self.log.timed_out()) * self.expected_delivery;
-        let doublings = ((missed / FRAMES_PER_DOUBLING) as u32).min(MAX_BACKOFF_FRAMES.ilog2());
+        let doublings = (missed / FRAMES_PER_DOUBLING) as u32;
         if doublings > 0 {
-            let frames = rng::unit(rng) * f64::from(1 << doublings);
-            self.not_before = now + access.frame_time().mul_f64(1.0 + frames);
+            let first = access.frame_time();
+            let backoff = Backoff { first, longest: first.saturating_mul(MAX_BACKOFF_FRAMES) };
+            self.not_before = now + first + backoff.pause(doublings).mul_f64(rng::unit(rng));
         }
     }
 

@@ -3,8 +3,8 @@
 use super::Xor;
 use super::frame::{REPORT, REQUEST, Report, ReportEntry, Request};
 use super::packet::{Load, Packet};
+use crate::numbered::{Retransmission, WINDOW};
 use ncmesh_engine::counters::DropReason;
-use ncmesh_engine::toolkit::hop::{Retransmission, WINDOW};
 use ncmesh_engine::{Context, Filled, Frame};
 
 impl Xor {

@@ -11,8 +11,8 @@
 //! only frames that can be true.
 
 use super::packet::{Header, Packet, PacketId};
+use crate::numbered::WINDOW;
 use ncmesh_engine::Malformed;
-use ncmesh_engine::toolkit::hop::WINDOW;
 use ncmesh_engine::tunnel::DATA;
 use ncmesh_wire::layout::{Check, Is, Layout, Part, Route};
 use ncmesh_wire::record::{Named, bits, field, fixed_len, group};

@@ -12,7 +12,7 @@
 //!   decode with the NC cache       (receive.rs, cache.rs)       |
 //!       |                                                       |
 //!       v                                                       |
-//!   reorder buffer of the hop      (toolkit::hop)               |
+//!   reorder buffer of the hop      (numbered)                   |
 //!       |                                                       |
 //!       +---> at its destination: delivered                     |
 //!       v                                                       |
@@ -41,6 +41,7 @@ mod control;
 mod feedback;
 mod frame;
 mod hold;
+mod numbered;
 mod packet;
 mod receive;
 mod routes;
@@ -63,7 +64,6 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::Average;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
 use ncmesh_engine::toolkit::has_enough;
-use ncmesh_engine::toolkit::hop::{HopReceiver, HopSender, HopTiming};
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{
     CodingStatus, DATA, FlowStatus, HoldStatus, PacketError, check_packet, flow_of,
@@ -72,6 +72,7 @@ use ncmesh_engine::{
     Class, Context, Engine, Filled, Frame, Offer, Summary, TunnelEngine, TxReport, TxResult,
 };
 use ncmesh_wire::{NodeId, ServiceId};
+use numbered::{HopReceiver, HopSender, HopTiming};
 use packet::{Header, MAX_HOPS, Packet};
 use routes::Routes;
 use std::sync::Arc;

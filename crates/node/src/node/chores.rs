@@ -3,7 +3,7 @@
 //! [`Saver`](ncmesh_host::saving::Saver) keeps a value that changes up to date. A chore is done
 //! once: a line for the list of files received, the removal of a part.
 
-use super::Node;
+use super::Handle;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use std::collections::{BTreeMap, VecDeque};
@@ -27,11 +27,18 @@ pub(super) struct Chores {
     problems: BTreeMap<&'static str, String>,
 }
 
+/// An attempt that failed, and when the next one is due.
 struct Chore {
+    attempt: Attempt,
+    due: Instant,
+}
+
+/// An attempt to write something.
+struct Attempt {
     what: &'static str,
     work: Work,
+    /// Attempts before this one, all of which failed.
     failures: u32,
-    due: Instant,
 }
 
 impl Chores {
@@ -60,25 +67,16 @@ impl Chores {
         }
     }
 
-    fn push(&mut self, chore: Chore) {
-        if self.waiting.len() >= MAX_CHORES
-            && let Some(given_up) = self.waiting.pop_front()
-        {
-            tracing::error!("too much cannot be saved: a change of {} is lost", given_up.what);
-        }
-        self.waiting.push_back(chore);
-    }
-}
-
-impl Node {
     /// Does `work` on another thread, and again until it succeeds. `what` says in a word what it
     /// writes.
     pub(super) fn persist(
-        &mut self,
+        &self,
         what: &'static str,
+        handle: &Handle,
         work: impl Fn() -> io::Result<()> + Send + Sync + 'static,
     ) {
-        self.attempt(what, Arc::new(work), 0);
+        let first = Attempt { what, work: Arc::new(work), failures: 0 };
+        first.begin(handle);
     }
 
     /// Takes the outcome of a first attempt at `work`.
@@ -87,41 +85,46 @@ impl Node {
         what: &'static str,
         result: &io::Result<()>,
         work: Work,
+        now: Instant,
     ) {
-        self.handle_attempt(what, result, work, 0);
+        self.note_attempt(Attempt { what, work, failures: 0 }, result, now);
     }
 
     /// Tries again what is due.
-    pub(super) fn do_chores(&mut self, now: Instant) {
-        let waiting = core::mem::take(&mut self.chores.waiting);
-        for chore in waiting {
+    pub(super) fn handle_timeout(&mut self, handle: &Handle, now: Instant) {
+        for chore in core::mem::take(&mut self.waiting) {
             if chore.due > now {
-                self.chores.waiting.push_back(chore);
+                self.waiting.push_back(chore);
             } else {
-                self.attempt(chore.what, chore.work, chore.failures);
+                chore.attempt.begin(handle);
             }
         }
     }
 
-    fn attempt(&mut self, what: &'static str, work: Work, failures: u32) {
-        let done = work.clone();
-        self.handle.work(
-            move || done(),
-            move |node, result| node.handle_attempt(what, &result, work, failures),
-        );
-    }
-
-    fn handle_attempt(
-        &mut self,
-        what: &'static str,
-        result: &io::Result<()>,
-        work: Work,
-        failures: u32,
-    ) {
-        self.chores.note(what, result);
-        if result.is_err() {
-            let due = self.clock.now() + PAUSES.pause(failures);
-            self.chores.push(Chore { what, work, failures: failures.saturating_add(1), due });
+    fn note_attempt(&mut self, attempt: Attempt, result: &io::Result<()>, now: Instant) {
+        self.note(attempt.what, result);
+        if result.is_ok() {
+            return;
         }
+        if self.waiting.len() >= MAX_CHORES
+            && let Some(given_up) = self.waiting.pop_front()
+        {
+            let what = given_up.attempt.what;
+            tracing::error!("too much cannot be saved: a change of {what} is lost");
+        }
+        let due = now + PAUSES.pause(attempt.failures);
+        let failures = attempt.failures.saturating_add(1);
+        self.waiting.push_back(Chore { attempt: Attempt { failures, ..attempt }, due });
+    }
+}
+
+impl Attempt {
+    /// Does the work on another thread.
+    fn begin(self, handle: &Handle) {
+        let work = self.work.clone();
+        handle.work(
+            move || work(),
+            move |node, result| node.chores.note_attempt(self, &result, node.clock.now()),
+        );
     }
 }

@@ -2,16 +2,17 @@
 //! packets go to the gateway, the measurements and the streams.
 
 use super::Node;
-use crate::config::InboxLimits;
+use super::measure::Measuring;
 use crate::state::{Delivery, append_delivery};
 use crate::store::delivery::deliver;
 use crate::store::reception::{Prepared as Place, discard, prepare};
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{Manifest, Refusal};
-use ncmesh_host::files::{Action, Attempt, Known, Obstacle, Prepared};
+use ncmesh_engine::time::Instant;
+use ncmesh_host::files::{Action, Attempt, Obstacle, Prepared};
+use ncmesh_host::gateway::StackMesh;
 use ncmesh_host::measure::is_measurement;
-use ncmesh_stack::Stack;
-use ncmesh_wire::FlowId;
+use ncmesh_wire::{FlowId, NodeId};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,15 +22,9 @@ impl Node {
         while let Some(event) = self.stack.poll_event() {
             self.log(&event);
             if matches!(event, Event::Withdrawn(_)) {
-                self.unfinished.look_soon(self.clock.now());
+                self.inbox.look_soon(self.clock.now());
             }
-            // A file that was delivered or cancelled here before is not received again.
-            let known = |manifest: &Manifest| match self.delivered.find(manifest) {
-                Some(delivery) if delivery.path.is_some() => Some(Known::Delivered),
-                Some(_) => Some(Known::Cancelled),
-                None if !is_welcome(&self.limits, &self.stack, manifest) => Some(Known::Unwelcome),
-                None => None,
-            };
+            let known = |manifest: &Manifest| self.inbox.known(&self.stack, manifest);
             match self.files.handle_event(event, self.clock.now(), known) {
                 Some(Event::Packet { from, packet }) if is_measurement(&packet) => {
                     self.handle_measurement(from, &packet);
@@ -43,8 +38,31 @@ impl Node {
             self.do_file_actions();
         }
         self.drain_tunnel();
-        self.drain_measurements();
-        self.save();
+        // This comes after every event of the stack, and measurements are rare.
+        if !self.measuring.is_idle() {
+            self.with_mesh(Measuring::drain);
+        }
+        let (epoch, now) = (self.stack.epoch(), self.clock.now());
+        self.savers.save(epoch, self.files.elsewhere(), &self.state, &self.handle, now);
+    }
+
+    /// Handles a packet of a measurement that came through the mesh.
+    pub(super) fn handle_measurement(&mut self, from: NodeId, packet: &[u8]) {
+        let handled =
+            self.with_mesh(|measuring, mesh, now| measuring.handle_packet(from, packet, mesh, now));
+        if let Err(why) = handled {
+            self.stack.at(self.clock.now(), &mut self.storage).note_drop(why);
+        }
+    }
+
+    fn with_mesh<R>(
+        &mut self,
+        call: impl FnOnce(&mut Measuring, &mut StackMesh<'_>, Instant) -> R,
+    ) -> R {
+        let scheme = self.packet_scheme().map(|choice| choice.scheme);
+        let now = self.clock.now();
+        let (stack, storage) = (&mut self.stack, &mut self.storage);
+        call(&mut self.measuring, &mut StackMesh { stack, storage, scheme, now }, now)
     }
 
     fn log(&self, event: &Event) {
@@ -106,9 +124,11 @@ impl Node {
                 // Removing a large file may block for seconds.
                 Action::Discard(flow, inbox) => {
                     self.storage.close(flow);
-                    self.persist("inbox", move || discard(&inbox, flow));
+                    self.chores.persist("inbox", &self.handle, move || discard(&inbox, flow));
                 }
-                Action::NoteCancelled(manifest) => self.note_cancelled(&manifest),
+                Action::NoteCancelled(manifest) => {
+                    self.inbox.note_cancelled(&manifest, &self.chores, &self.handle);
+                }
                 Action::ForgetSent(flow) => self.forget_sent(flow),
             }
         }
@@ -117,7 +137,7 @@ impl Node {
     /// Makes or finds the place of an announced file.
     fn prepare(&mut self, attempt: Attempt, inbox: PathBuf, manifest: Manifest) {
         let flow = manifest.flow;
-        let limits = self.limits.space;
+        let limits = self.inbox.limits.space;
         // Reserving space and checking what an earlier start left reads the whole part.
         let work = move || prepare(&inbox, &manifest, &limits);
         self.handle.work(work, move |node, place| {
@@ -149,7 +169,7 @@ impl Node {
         self.storage.close(flow);
         // The list is written after the file has its name, and before the source hears of it. A
         // crash in between verifies the file again, which finds it delivered.
-        let list = self.delivered.file();
+        let list = self.inbox.delivered.file();
         let work = move || {
             let path = deliver(&inbox, &manifest)?;
             let delivery = Delivery { hash: manifest.hash, path: Some(path) };
@@ -165,42 +185,27 @@ impl Node {
             if node.files.handle_verified(flow, attempt, answer, now)
                 && let Some((delivery, noted, manifest)) = delivered
             {
-                let (list, line) = (node.delivered.file(), delivery.clone());
-                node.check_persisted(
+                let (list, line) = (node.inbox.delivered.file(), delivery.clone());
+                node.chores.check_persisted(
                     "delivered",
                     &noted,
                     Arc::new(move || append_delivery(&list, flow, &line)),
+                    now,
                 );
                 let path = delivery.path.clone().unwrap_or_default();
                 tracing::info!("{flow}: received {}", path.display());
-                node.delivered.learn(flow, delivery);
-                node.run_hook(&manifest, path);
+                node.inbox.delivered.learn(flow, delivery);
+                let sender = node.name_of(flow.source);
+                node.hooks.begin(&manifest, path, sender, &node.handle);
             }
             node.do_file_actions();
         });
-    }
-
-    /// Remembers that a file was cancelled here, so that a restart does not receive it either.
-    pub(super) fn note_cancelled(&mut self, manifest: &Manifest) {
-        let flow = manifest.flow;
-        let delivery = Delivery { hash: manifest.hash, path: None };
-        self.delivered.learn(flow, delivery.clone());
-        let list = self.delivered.file();
-        self.persist("delivered", move || append_delivery(&list, flow, &delivery));
     }
 
     /// Closes a file that was sent, and takes it out of the journal of files to be resumed.
     fn forget_sent(&mut self, flow: FlowId) {
         self.storage.close(flow);
         let journal = self.state.outgoing();
-        self.persist("outgoing", move || journal.remove(flow));
+        self.chores.persist("outgoing", &self.handle, move || journal.remove(flow));
     }
-}
-
-/// Returns whether files of this source are taken.
-fn is_welcome(limits: &InboxLimits, stack: &Stack, manifest: &Manifest) -> bool {
-    let source = manifest.flow.source;
-    let name = stack.topology().state(source).map(|state| state.name.as_str());
-    let allowed = limits.allow_from.as_ref();
-    allowed.is_none_or(|allowed| allowed.iter().any(|sender| sender.is(source, name)))
 }

@@ -4,7 +4,7 @@
 //! [`MOST_RUNNING`] hooks run at a time, each for [`LONGEST`] at most; later files wait. The daemon
 //! never waits for a hook. A file counts as received whatever its hook does.
 
-use super::Node;
+use super::Handle;
 use crate::api::types::Hooks as Counts;
 use crate::state::to_hex;
 use ncmesh_engine::file::Manifest;
@@ -73,56 +73,60 @@ impl Hooks {
         }
         self.command = command;
     }
-}
 
-impl Node {
-    /// Runs the hook for a file that was received, at once or when another has ended.
-    pub(super) fn run_hook(&mut self, manifest: &Manifest, path: PathBuf) {
-        if self.hooks.command.is_empty() {
+    /// Runs the hook for a file of `sender` that was received, at once or when another has ended.
+    pub(super) fn begin(
+        &mut self,
+        manifest: &Manifest,
+        path: PathBuf,
+        sender: String,
+        handle: &Handle,
+    ) {
+        if self.command.is_empty() {
             return;
         }
-        if self.hooks.waiting.len() >= MOST_WAITING {
-            self.hooks.counts.skipped += 1;
+        if self.waiting.len() >= MOST_WAITING {
+            self.counts.skipped += 1;
             tracing::warn!("{}: hook skipped, {MOST_WAITING} files wait for it", manifest.flow);
             return;
         }
-        let source = manifest.flow.source;
-        self.hooks.waiting.push_back(vec![
+        self.waiting.push_back(vec![
             ("NCMESH_PATH", path.into()),
             ("NCMESH_NAME", manifest.name.clone().into()),
             ("NCMESH_SIZE", manifest.geometry.size().to_string().into()),
             ("NCMESH_HASH", to_hex(&manifest.hash).into()),
             ("NCMESH_TRANSFER", manifest.flow.to_string().into()),
-            ("NCMESH_SENDER", self.name_of(source).into()),
-            ("NCMESH_SENDER_ID", source.to_string().into()),
+            ("NCMESH_SENDER", sender.into()),
+            ("NCMESH_SENDER_ID", manifest.flow.source.to_string().into()),
         ]);
-        self.start_hooks();
+        self.run_waiting(handle);
     }
 
-    fn start_hooks(&mut self) {
-        while self.hooks.counts.running < MOST_RUNNING
-            && let Some(variables) = self.hooks.waiting.pop_front()
+    fn run_waiting(&mut self, handle: &Handle) {
+        while self.counts.running < MOST_RUNNING
+            && let Some(variables) = self.waiting.pop_front()
         {
-            self.hooks.counts.running += 1;
-            let command = self.hooks.command.clone();
+            self.counts.running += 1;
+            let command = self.command.clone();
             let work = async move { run(&command, variables, LONGEST).await };
-            self.handle.task(work, Self::note_hook);
+            handle.task(work, |node, ended| {
+                node.hooks.note_ended(ended);
+                node.hooks.run_waiting(&node.handle);
+            });
         }
     }
 
-    fn note_hook(&mut self, ended: Result<(), HookError>) {
-        let counts = &mut self.hooks.counts;
-        counts.running -= 1;
+    fn note_ended(&mut self, ended: Result<(), HookError>) {
+        self.counts.running -= 1;
         match ended {
-            Ok(()) => counts.succeeded += 1,
+            Ok(()) => self.counts.succeeded += 1,
             Err(e) => {
-                counts.failed += 1;
+                self.counts.failed += 1;
                 // Without its arguments: they may be passwords.
-                let program = self.hooks.command.first().map_or("", String::as_str);
+                let program = self.command.first().map_or("", String::as_str);
                 tracing::error!("[inbox] hook {program}: {e}");
             }
         }
-        self.start_hooks();
     }
 }
 
@@ -169,6 +173,7 @@ impl Drop for Group {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Node;
     use super::super::tests::node;
     use super::*;
     use ncmesh_engine::file::Geometry;
@@ -183,6 +188,11 @@ mod tests {
         Manifest { flow, name: "a b".into(), geometry, root: [1; 32], hash: [2; 32] }
     }
 
+    /// Tells the node that a file was received.
+    fn begin(node: &mut Node, serial: u32, path: &str) {
+        node.hooks.begin(&manifest(serial), path.into(), "7".into(), &node.handle);
+    }
+
     fn shell(script: &str) -> Vec<String> {
         ["sh", "-c", script].map(str::to_owned).into()
     }
@@ -194,7 +204,7 @@ mod tests {
         let script = format!("env | grep ^NCMESH_ | sort > '{}'", seen.display());
         node.hooks = Hooks::new(shell(&script));
         // A name that a shell would take apart is one word of the environment.
-        node.run_hook(&manifest(1), "/in/a; touch b".into());
+        begin(&mut node, 1, "/in/a; touch b");
         calls.recv().await.unwrap()(&mut node);
         assert_eq!(node.status().hooks, Counts { succeeded: 1, ..Counts::default() });
         let seen = std::fs::read_to_string(seen).unwrap();
@@ -217,7 +227,7 @@ mod tests {
         let (mut node, mut calls, _dir) = node();
         node.hooks = Hooks::new(shell("test $NCMESH_TRANSFER != 7-00000002"));
         for serial in 0..6 {
-            node.run_hook(&manifest(serial), "x".into());
+            begin(&mut node, serial, "x");
         }
         let counts = node.status().hooks;
         assert_eq!((counts.running, node.hooks.waiting.len()), (MOST_RUNNING, 2));
@@ -227,7 +237,7 @@ mod tests {
         let expected = Counts { succeeded: 5, failed: 1, ..Counts::default() };
         assert_eq!(node.status().hooks, expected);
         node.hooks.use_command(vec!["/nowhere/at-all".into()]);
-        node.run_hook(&manifest(7), "x".into());
+        begin(&mut node, 7, "x");
         calls.recv().await.unwrap()(&mut node);
         assert_eq!(node.status().hooks.failed, 2);
     }
@@ -237,7 +247,7 @@ mod tests {
         let (mut node, _calls, _dir) = node();
         node.hooks = Hooks::new(vec!["true".into()]);
         for serial in 0..(MOST_RUNNING + MOST_WAITING + 3) as u32 {
-            node.run_hook(&manifest(serial), "x".into());
+            begin(&mut node, serial, "x");
         }
         assert_eq!(node.status().hooks.skipped, 3);
         // Without a command nothing is left to wait for.

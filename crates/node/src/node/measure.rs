@@ -1,10 +1,8 @@
 //! Measurements of the node: its own for the API, and its answers to other nodes'.
 
-use super::Node;
-use super::tunnel::Tunnel;
 use crate::api::answers::{BandwidthRequest, Measured};
 use crate::api::types::{ApiError, ErrorCode};
-use ncmesh_engine::registry::{AUTO, Choice};
+use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_host::gateway::StackMesh;
 use ncmesh_host::measure::{self, Bandwidth, Outcome, RunSettings, SHORTEST};
@@ -16,13 +14,23 @@ use tokio::sync::oneshot;
 type EchoWaiter = oneshot::Sender<Option<Duration>>;
 /// Tells a request for a bandwidth run its result, or that the receiver does not answer.
 type RunWaiter = oneshot::Sender<Option<Bandwidth>>;
-/// The measurements of a node.
-pub(super) type Measurements = measure::Measurements<EchoWaiter, RunWaiter>;
-
 /// Seconds for which a bandwidth run may send.
 const SECONDS: RangeInclusive<f64> = 0.1..=60.0;
 /// Rates of a bandwidth run, bit/s.
 const RATES: RangeInclusive<f64> = 1e3..=1e11;
+
+/// A node and its name.
+pub(super) struct Named {
+    pub id: NodeId,
+    pub name: String,
+}
+
+/// A scheme, and the longest packet that it carries, bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Carrying {
+    pub scheme: &'static str,
+    pub longest: usize,
+}
 
 /// A bandwidth run that goes on.
 pub(crate) struct Running {
@@ -33,32 +41,44 @@ pub(crate) struct Running {
     pub(crate) result: oneshot::Receiver<Option<Bandwidth>>,
 }
 
-impl Node {
+/// The measurements of a node.
+pub(super) struct Measuring {
+    runs: measure::Measurements<EchoWaiter, RunWaiter>,
+}
+
+impl Measuring {
+    /// Returns a node without measurements, which names its own from this number on.
+    pub(super) fn new(seed: u32) -> Self {
+        Self { runs: measure::Measurements::new(seed) }
+    }
+
     /// Sends an echo request. Returns what gets the round trip, at `until` at the latest.
-    pub(crate) fn echo(
+    pub(super) fn echo(
         &mut self,
         to: NodeId,
+        now: Instant,
         until: Instant,
     ) -> oneshot::Receiver<Option<Duration>> {
         let (waiter, answer) = oneshot::channel();
-        self.measurements.echo(to, waiter, self.clock.now(), until);
+        self.runs.echo(to, waiter, now, until);
         answer
     }
 
-    /// Begins a bandwidth run.
+    /// Begins a bandwidth run with a node, by a scheme that carries packets of up to `longest`
+    /// bytes.
     ///
     /// # Errors
-    /// Those of a receiver of that name; [`ErrorCode::BadRequest`] if a value is not allowed;
-    /// [`ErrorCode::Busy`] if a run is under way.
-    pub(crate) fn begin_run(&mut self, request: &BandwidthRequest) -> Result<Running, ApiError> {
-        let to = self.resolve_name(&request.node)?;
-        let choice = self.packet_scheme();
-        let longest = choice.and_then(|choice| self.stack.longest_packet(choice.scheme));
-        let (Some(choice), Some(longest)) = (choice, longest) else {
-            let problem = "this program was built without a tunnel scheme";
-            return Err(ApiError::new(ErrorCode::BadRequest, problem));
-        };
-        let scheme = choice.entry.name;
+    /// [`ErrorCode::BadRequest`] if a value is not allowed; [`ErrorCode::Busy`] if a run is under
+    /// way.
+    pub(super) fn begin_run(
+        &mut self,
+        request: &BandwidthRequest,
+        receiver: Named,
+        by: Carrying,
+        now: Instant,
+    ) -> Result<Running, ApiError> {
+        let Named { id: to, name } = receiver;
+        let Carrying { scheme, longest } = by;
         let BandwidthRequest { seconds, bytes, rate_bps, .. } = *request;
         let (least, most) = SECONDS.into_inner();
         let problem = if !SECONDS.contains(&seconds) {
@@ -72,7 +92,7 @@ impl Node {
         if let Some(problem) = problem {
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
-        if self.measurements.is_running() {
+        if self.runs.is_running() {
             let problem = "this node measures a bandwidth already; try again when that is over";
             return Err(ApiError::new(ErrorCode::Busy, problem));
         }
@@ -84,29 +104,34 @@ impl Node {
             interval: rate_bps.map(|rate| Duration::from_secs_f64(bytes as f64 * 8.0 / rate)),
         };
         let (waiter, result) = oneshot::channel();
-        self.measurements.begin_run(settings, waiter, self.clock.now());
-        Ok(Running { settings, name: self.name_of(to), scheme, result })
+        self.runs.begin_run(settings, waiter, now);
+        Ok(Running { settings, name, scheme, result })
+    }
+
+    /// Returns whether no measurement is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.runs.is_idle()
     }
 
     /// Handles a packet of a measurement that came through the mesh.
-    pub(super) fn handle_measurement(&mut self, from: NodeId, packet: &[u8]) {
-        let handled = self.with_measurements(|measurements, mesh, now| {
-            measurements.handle_packet(from, packet, mesh, now)
-        });
-        if let Err(why) = handled {
-            self.stack.at(self.clock.now(), &mut self.storage).note_drop(why);
-        }
+    ///
+    /// # Errors
+    /// The reason to drop it.
+    pub(super) fn handle_packet(
+        &mut self,
+        from: NodeId,
+        packet: &[u8],
+        mesh: &mut StackMesh<'_>,
+        now: Instant,
+    ) -> Result<(), DropReason> {
+        self.runs.handle_packet(from, packet, mesh, now)
     }
 
     /// Sends packets of measurements that are due, and tells those who wait what came of theirs.
-    pub(super) fn drain_measurements(&mut self) {
-        // This comes after every event of the stack, and measurements are rare.
-        if self.measurements.is_idle() {
-            return;
-        }
-        self.with_measurements(|measurements, mesh, now| measurements.drain(mesh, now));
-        while let Some(outcome) = self.measurements.poll_outcome() {
-            // Whoever asked may be gone.
+    pub(super) fn drain(&mut self, mesh: &mut StackMesh<'_>, now: Instant) {
+        self.runs.drain(mesh, now);
+        while let Some(outcome) = self.runs.poll_outcome() {
+            // The request may have been given up.
             match outcome {
                 Outcome::Echo(waiter, rtt) => drop(waiter.send(rtt)),
                 Outcome::Bandwidth(waiter, result) => drop(waiter.send(result)),
@@ -114,20 +139,20 @@ impl Node {
         }
     }
 
-    /// Returns the scheme that packets leave by: the tunnel's, or the default one without a tunnel.
-    fn packet_scheme(&self) -> Option<Choice> {
-        let own = self.tunnel.as_ref().map(Tunnel::scheme);
-        own.or_else(|| crate::config::choose(AUTO).ok())
+    /// Returns when the next packet of a measurement is due.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.runs.poll_timeout()
     }
 
-    fn with_measurements<R>(
-        &mut self,
-        call: impl FnOnce(&mut Measurements, &mut StackMesh<'_>, Instant) -> R,
-    ) -> R {
-        let scheme = self.packet_scheme().map(|choice| choice.scheme);
-        let now = self.clock.now();
-        let (stack, storage) = (&mut self.stack, &mut self.storage);
-        call(&mut self.measurements, &mut StackMesh { stack, storage, scheme, now }, now)
+    /// Forgets measurements of others that do not go on.
+    pub(super) fn forget_idle(&mut self, now: Instant) {
+        self.runs.forget_idle(now);
+    }
+
+    /// Returns the sizes of its tables: runs and echoes.
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> [usize; 2] {
+        [self.runs.runs(), self.runs.echoes()]
     }
 }
 

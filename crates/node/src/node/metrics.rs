@@ -527,16 +527,14 @@ fn direction(transfer: &Transfer) -> &'static str {
     }
 }
 
-impl Node {
-    /// `GET /metrics`: the counters as OpenMetrics text.
-    ///
-    /// # Errors
-    /// Those of the encoder.
-    pub fn metrics(&self) -> Result<String, fmt::Error> {
-        let look = Look { node: self, status: self.status(), transfers: self.transfers() };
-        let fixed = METRICS.iter().map(|metric| (metric.head(), (metric.4)(&look)));
-        text_of(fixed.chain(FAMILIES.iter().flat_map(|of| of.read(&look))))
-    }
+/// Returns the counters of a node as OpenMetrics text.
+///
+/// # Errors
+/// Those of the encoder.
+pub(super) fn open_metrics(node: &Node) -> Result<String, fmt::Error> {
+    let look = Look { node, status: node.status(), transfers: node.transfers() };
+    let fixed = METRICS.iter().map(|metric| (metric.head(), (metric.4)(&look)));
+    text_of(fixed.chain(FAMILIES.iter().flat_map(|of| of.read(&look))))
 }
 
 /// A metric as it was read for one scrape.

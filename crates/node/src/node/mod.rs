@@ -7,45 +7,53 @@ mod events;
 mod graph;
 mod handle;
 mod hook;
+mod inbox;
 mod measure;
 pub(crate) mod metrics;
 mod monitoring;
+mod names;
 mod neighbors;
 mod path;
 mod reload;
-mod saving;
-mod send;
+mod savers;
+mod sending;
 mod streams;
 #[cfg(test)]
 mod tests;
 mod tunnel;
-mod unfinished;
 mod view;
 
-use crate::api::types::{ApiError, ErrorCode};
-use crate::config::{InboxLimits, NodeConfig, V6_MTU_MIN};
-use crate::state::{Delivered, OutgoingFile, StateDir};
+use crate::api::answers::{BandwidthRequest, Reloaded};
+use crate::api::types::{ApiError, ErrorCode, Recipients};
+use crate::config::{NodeConfig, V6_MTU_MIN};
+use crate::state::{Delivered, OutgoingFile, OutgoingJournal, StateDir};
 use crate::store::FileStorage;
 use crate::stream::Ports;
 pub use console::View;
 pub use handle::{Command, Handle};
+use inbox::Inbox;
+use measure::{Carrying, Measuring, Named, Running};
 pub(crate) use metrics::MEDIA_TYPE as METRICS_TYPE;
+pub use names::Receivers;
 use ncmesh_engine::TxReport;
-use ncmesh_engine::file::{FileLimits, SendError};
-use ncmesh_engine::registry::ServiceKind;
-use ncmesh_engine::time::Instant;
+use ncmesh_engine::file::{FileLimits, Geometry, Outgoing, SendError, merkle};
+use ncmesh_engine::registry::{AUTO, Choice, ServiceKind};
+use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::files::Files;
 use ncmesh_stack::{ConfigError, Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Versions};
+use neighbors::Noted;
 use reload::NewRate;
 pub(crate) use reload::refused;
-use saving::Savers;
-pub use send::Receivers;
-use std::collections::{BTreeMap, BTreeSet};
+use savers::Savers;
+use sending::Sending;
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use streams::Streams;
+use tokio::sync::oneshot;
 use tracing::Level;
 use tunnel::Tunnel;
 
@@ -60,8 +68,6 @@ pub struct Filled {
 pub struct Node {
     /// The configuration that holds now.
     configuration: NodeConfig,
-    /// The rate that the radio is to be told of.
-    rate: Option<NewRate>,
     stack: Stack,
     storage: FileStorage,
     clock: Clock,
@@ -69,33 +75,28 @@ pub struct Node {
     handle: Handle,
     /// Decides about files that are received and sent.
     files: Files<PathBuf>,
-    delivered: Delivered,
-    /// Limits on received files.
-    limits: InboxLimits,
+    inbox: Inbox,
+    sending: Sending,
     hooks: hook::Hooks,
     /// Sets which messages are logged.
     set_log: Box<dyn Fn(Level)>,
-    /// What is left in the inboxes of files that nobody sends.
-    unfinished: unfinished::Unfinished,
-    /// Files that are sent, and ended ones that the stack still shows.
-    sources: BTreeMap<FlowId, OutgoingFile>,
-    /// When neighbours were heard last. At most one entry for each id.
-    last_heard: BTreeMap<NodeId, Instant>,
     savers: Savers,
-    /// Damaged entries of files being sent, which were moved aside when the daemon started.
-    damaged: BTreeSet<PathBuf>,
     chores: chores::Chores,
-    radio: String,
-    /// What the radio tells people.
-    radio_hints: Vec<String>,
-    mtu: usize,
+    radio: Radio,
     tunnel: Option<Tunnel>,
-    measurements: measure::Measurements,
+    measuring: Measuring,
     streams: Streams,
-    /// Neighbours for whom nothing was coded, when last looked at, by scheme. As many as the
-    /// engines keep.
-    coding_stopped: BTreeSet<(&'static str, NodeId)>,
-    noted: neighbors::Noted,
+    noted: Noted,
+}
+
+/// The radio, as the node knows it.
+struct Radio {
+    name: String,
+    /// Hints of the radio for people.
+    hints: Vec<String>,
+    mtu: usize,
+    /// The rate that it is to be told of.
+    rate: Option<NewRate>,
 }
 
 /// Maps the machine's clock to the engines' time.
@@ -166,30 +167,27 @@ impl Node {
         let inboxes = parts.state.inboxes();
         let mut node = Self {
             configuration: config.clone(),
-            rate: None,
             stack,
             storage: FileStorage::new(config.inbox_limits.space),
             clock,
             state: Arc::new(parts.state),
             handle: parts.handle,
             files: Files::new(config.inbox.clone(), inboxes.clone()),
-            delivered: parts.delivered,
-            limits: config.inbox_limits.clone(),
+            inbox: Inbox::new(config.inbox_limits.clone(), parts.delivered),
+            sending: Sending::default(),
             hooks: hook::Hooks::new(config.hook.clone()),
             set_log: parts.set_log,
-            unfinished: Default::default(),
-            sources: BTreeMap::new(),
-            last_heard: BTreeMap::new(),
             savers: Savers::new(inboxes),
-            damaged: BTreeSet::new(),
             chores: Default::default(),
-            radio: parts.radio,
-            radio_hints: Vec::new(),
-            mtu: config.radio.mtu(),
+            radio: Radio {
+                name: parts.radio,
+                hints: Vec::new(),
+                mtu: config.radio.mtu(),
+                rate: None,
+            },
             tunnel,
-            measurements: measure::Measurements::new(parts.start.seed as u32),
+            measuring: Measuring::new(parts.start.seed as u32),
             streams: Streams { ports: parts.ports, host: Default::default(), warned: false },
-            coding_stopped: BTreeSet::new(),
             noted: Default::default(),
         };
         node.check_schemes()?;
@@ -223,7 +221,7 @@ impl Node {
             self.savers.poll_timeout(),
             self.chores.poll_timeout(),
             self.files.poll_timeout(),
-            self.measurements.poll_timeout(),
+            self.measuring.poll_timeout(),
         ];
         times.into_iter().flatten().min().map(|at| self.clock.at(at))
     }
@@ -234,7 +232,32 @@ impl Node {
         self.stack.at(now, &mut self.storage).handle_timeout();
         self.files.handle_timeout(now);
         self.do_file_actions();
-        self.do_chores(now);
+        self.chores.handle_timeout(&self.handle, now);
+    }
+
+    /// Does what may wait for a few seconds: saves, logs and forgets. To be called every few
+    /// seconds.
+    pub fn tidy(&mut self) {
+        let now = self.clock.now();
+        let transfers = self.stack.transfers();
+        for flow in self.files.take_receiver_news() {
+            let journal = self.state.outgoing();
+            self.sending.save_receivers(flow, &transfers, journal, &self.handle);
+        }
+        self.sending.keep(&transfers);
+        self.noted.log_coding(&self.stack);
+        self.noted.log_neighbors(&self.stack, now);
+        self.noted.forget_unknown(&self.stack);
+        if self.inbox.takes_look(now) {
+            for flow in self.inbox.given_up(&self.stack, now) {
+                tracing::info!("{flow}: its source does not return, it is given up");
+                self.stack.at(now, &mut self.storage).cancel(flow);
+                self.files.give_up(flow);
+            }
+            self.do_file_actions();
+            self.inbox.look(&self.files, &self.handle);
+        }
+        self.measuring.forget_idle(now);
     }
 
     /// A frame was heard. Says which node sent it, if it is authentic, new, and of a node that has
@@ -242,7 +265,7 @@ impl Node {
     pub fn handle_datagram(&mut self, datagram: &[u8]) -> Option<NodeId> {
         let now = self.clock.now();
         let sender = self.stack.at(now, &mut self.storage).handle_datagram(datagram)?;
-        self.last_heard.insert(sender, now);
+        self.noted.hear(sender, now);
         Some(sender)
     }
 
@@ -253,7 +276,7 @@ impl Node {
 
     /// What the radio tells people has changed.
     pub fn handle_radio_change(&mut self, hints: Vec<String>) {
-        self.radio_hints = hints;
+        self.radio.hints = hints;
     }
 
     /// Whether there is something to transmit.
@@ -277,6 +300,121 @@ impl Node {
         Some(Filled { to })
     }
 
+    /// The nodes that are meant.
+    ///
+    /// # Errors
+    /// [`ErrorCode::UnknownReceiver`] and [`ErrorCode::UnreachableReceiver`] name the nodes that
+    /// are known.
+    pub fn resolve(&self, to: &Recipients) -> Result<Receivers, ApiError> {
+        names::resolve(&self.stack, to, || self.hints().into_iter().next())
+    }
+
+    fn resolve_name(&self, name: &str) -> Result<NodeId, ApiError> {
+        names::resolve_name(&self.stack, name, || self.hints().into_iter().next())
+    }
+
+    /// How `scheme` cuts a file of `size` bytes.
+    ///
+    /// # Errors
+    /// [`ErrorCode::BadRequest`] or [`ErrorCode::File`].
+    pub fn cut(&mut self, scheme: &str, size: u64) -> Result<Geometry, ApiError> {
+        let now = self.clock.now();
+        let scheme = self.stack.scheme(scheme).ok_or(SendError::UnknownScheme);
+        let mut stack = self.stack.at(now, &mut self.storage);
+        scheme
+            .and_then(|scheme| stack.geometry_for(scheme, size))
+            .map_err(|e| ApiError::new(ErrorCode::File, e.to_string()))
+    }
+
+    /// Hands a file to its engine, which announces it at once. Without `contents` and `leaves` (it
+    /// vanished or changed since it was announced) the engine withdraws it once a receiver asks for
+    /// it.
+    ///
+    /// # Errors
+    /// [`ErrorCode::BadRequest`] or [`ErrorCode::File`].
+    pub fn send(
+        &mut self,
+        file: OutgoingFile,
+        contents: Option<File>,
+        leaves: Vec<merkle::Hash>,
+    ) -> Result<(), ApiError> {
+        let flow = file.manifest.flow;
+        // A state directory that was copied from another node, or whose node was renumbered.
+        if flow.source != self.id() {
+            let problem = format!("it was sent by node {}, this is {} now", flow.source, self.id());
+            return Err(ApiError::new(ErrorCode::BadRequest, problem));
+        }
+        tracing::info!("{flow}: sending {}", file.path.display());
+        let outgoing = Outgoing {
+            manifest: file.manifest.clone(),
+            leaves,
+            receivers: file.receivers.clone(),
+            done: file.done.clone(),
+            open: file.open,
+        };
+        let now = self.clock.now();
+        let scheme = self.stack.scheme(&file.scheme).ok_or(SendError::UnknownScheme);
+        let mut stack = self.stack.at(now, &mut self.storage);
+        let sent = scheme.and_then(|scheme| stack.send_file(scheme, outgoing));
+        sent.map_err(|e| ApiError::new(ErrorCode::File, e.to_string()))?;
+        if let Some(contents) = contents {
+            self.storage.provide(flow, contents);
+        }
+        self.files.send(flow);
+        self.sending.insert(file);
+        Ok(())
+    }
+
+    /// The journal of files being sent.
+    #[must_use]
+    pub fn outgoing_journal(&self) -> OutgoingJournal {
+        self.state.outgoing()
+    }
+
+    /// Notes entries of the journal that cannot be resumed, so that people hear of them.
+    pub fn note_damaged(&mut self, damaged: BTreeSet<PathBuf>) {
+        self.sending.damaged = damaged;
+    }
+
+    /// This node's id.
+    #[must_use]
+    pub fn id(&self) -> NodeId {
+        self.stack.node()
+    }
+
+    /// Sends an echo request. Returns what gets the round trip, at `until` at the latest.
+    pub(crate) fn echo(
+        &mut self,
+        to: NodeId,
+        until: Instant,
+    ) -> oneshot::Receiver<Option<Duration>> {
+        self.measuring.echo(to, self.clock.now(), until)
+    }
+
+    /// Begins a bandwidth run.
+    ///
+    /// # Errors
+    /// Those of a receiver of that name; [`ErrorCode::BadRequest`] if a value is not allowed;
+    /// [`ErrorCode::Busy`] if a run is under way.
+    pub(crate) fn begin_run(&mut self, request: &BandwidthRequest) -> Result<Running, ApiError> {
+        let id = self.resolve_name(&request.node)?;
+        let receiver = Named { id, name: self.name_of(id) };
+        let choice = self.packet_scheme();
+        let longest = choice.and_then(|choice| self.stack.longest_packet(choice.scheme));
+        let (Some(choice), Some(longest)) = (choice, longest) else {
+            let problem = "this program was built without a tunnel scheme";
+            return Err(ApiError::new(ErrorCode::BadRequest, problem));
+        };
+        let by = Carrying { scheme: choice.entry.name, longest };
+        self.measuring.begin_run(request, receiver, by, self.clock.now())
+    }
+
+    /// Returns the scheme that packets leave by: the tunnel's, or the default one without a tunnel.
+    fn packet_scheme(&self) -> Option<Choice> {
+        let own = self.tunnel.as_ref().map(Tunnel::scheme);
+        own.or_else(|| crate::config::choose(AUTO).ok())
+    }
+
     /// Ends a transfer.
     ///
     /// # Errors
@@ -290,7 +428,7 @@ impl Node {
 
         // The engine has no such transfer that is open: only its part is left here, or it has
         // ended.
-        if self.cancel_part(flow) {
+        if self.inbox.cancel_part(flow, &self.chores, &self.handle) {
             return Ok(());
         }
         let known = self.stack.transfers().iter().any(|t| t.flow == flow);
@@ -299,6 +437,25 @@ impl Node {
         } else {
             no_such_transfer(&flow.to_string())
         })
+    }
+
+    /// Returns the running configuration.
+    #[must_use]
+    pub fn configuration(&self) -> &NodeConfig {
+        &self.configuration
+    }
+
+    /// Takes another configuration.
+    ///
+    /// # Errors
+    /// The first setting that cannot be. Then nothing has changed.
+    pub(crate) fn reload(&mut self, new: &NodeConfig) -> Result<Reloaded, ApiError> {
+        reload::reload(self, new)
+    }
+
+    /// Returns the rate that the radio is to send at from now on, once after each change.
+    pub(crate) fn take_rate(&mut self) -> Option<NewRate> {
+        self.radio.rate.take()
     }
 
     /// Where files go that are received from now on.

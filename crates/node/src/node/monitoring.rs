@@ -5,55 +5,52 @@ use ncmesh_engine::counters::Tally;
 use serde_json::{Value, json};
 use std::time::SystemTime;
 
-impl Node {
-    /// `GET /v1/device`: the node as a NetJSON DeviceMonitoring object. Its interfaces are the
-    /// radio, and the tunnel's device if there is one.
-    #[must_use]
-    pub fn device_monitoring(&self) -> Value {
-        let uptime = self.clock.now().as_secs_f64() as u64;
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let (sent, heard) = (self.stack.counters().all_sent(), self.stack.counters().all_heard());
-        let (sent, heard) = (total(sent.map(|(_, t)| t)), total(heard.map(|(_, t)| t)));
-        let dropped: u64 = self.stack.counters().drops().map(|(_, n)| n).sum();
-        let radio = json!({
-            "name": self.radio,
-            "uptime": uptime,
-            "mtu": self.mtu,
-            "statistics": {
-                "tx_packets": sent.frames, "tx_bytes": sent.bytes,
-                "rx_packets": heard.frames, "rx_bytes": heard.bytes, "rx_dropped": dropped,
-            },
-        });
-        let tunnel = self.tunnel_status().map(|tunnel| {
-            let addresses = self.tunnel.iter().flat_map(|tunnel| &tunnel.config.address);
-            let addresses = addresses.map(|own| {
-                let family = if own.addr().is_ipv4() { "ipv4" } else { "ipv6" };
-                json!({
-                    "address": own.addr().to_string(), "mask": own.prefix_len(), "family": family,
-                })
-            });
+/// Returns the node as a NetJSON DeviceMonitoring object. Its interfaces are the radio, and the
+/// tunnel's device if there is one.
+pub(super) fn device(node: &Node) -> Value {
+    let uptime = node.clock.now().as_secs_f64() as u64;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let (sent, heard) = (node.stack.counters().all_sent(), node.stack.counters().all_heard());
+    let (sent, heard) = (total(sent.map(|(_, t)| t)), total(heard.map(|(_, t)| t)));
+    let dropped: u64 = node.stack.counters().drops().map(|(_, n)| n).sum();
+    let radio = json!({
+        "name": node.radio.name,
+        "uptime": uptime,
+        "mtu": node.radio.mtu,
+        "statistics": {
+            "tx_packets": sent.frames, "tx_bytes": sent.bytes,
+            "rx_packets": heard.frames, "rx_bytes": heard.bytes, "rx_dropped": dropped,
+        },
+    });
+    let tunnel = node.tunnel_status().map(|tunnel| {
+        let addresses = node.tunnel.iter().flat_map(|tunnel| &tunnel.config.address);
+        let addresses = addresses.map(|own| {
+            let family = if own.addr().is_ipv4() { "ipv4" } else { "ipv6" };
             json!({
-                "name": tunnel.device,
-                "uptime": uptime,
-                "mtu": tunnel.mtu,
-                "addresses": addresses.collect::<Vec<_>>(),
-                "statistics": {
-                    "tx_packets": tunnel.packets_out, "tx_bytes": tunnel.bytes_out,
-                    "rx_packets": tunnel.packets_in, "rx_bytes": tunnel.bytes_in,
-                },
+                "address": own.addr().to_string(), "mask": own.prefix_len(), "family": family,
             })
         });
-        let interfaces: Vec<Value> = std::iter::once(radio).chain(tunnel).collect();
         json!({
-            "type": "DeviceMonitoring",
-            "general": {
-                "hostname": self.stack.name(),
-                "local_time": now.map_or(0, |now| now.as_secs()),
-                "uptime": uptime,
+            "name": tunnel.device,
+            "uptime": uptime,
+            "mtu": tunnel.mtu,
+            "addresses": addresses.collect::<Vec<_>>(),
+            "statistics": {
+                "tx_packets": tunnel.packets_out, "tx_bytes": tunnel.bytes_out,
+                "rx_packets": tunnel.packets_in, "rx_bytes": tunnel.bytes_in,
             },
-            "interfaces": interfaces,
         })
-    }
+    });
+    let interfaces: Vec<Value> = std::iter::once(radio).chain(tunnel).collect();
+    json!({
+        "type": "DeviceMonitoring",
+        "general": {
+            "hostname": node.stack.name(),
+            "local_time": now.map_or(0, |now| now.as_secs()),
+            "uptime": uptime,
+        },
+        "interfaces": interfaces,
+    })
 }
 
 fn total(tallies: impl Iterator<Item = Tally>) -> Tally {

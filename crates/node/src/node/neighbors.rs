@@ -1,20 +1,26 @@
-//! Log entries about neighbours, and about frames that were sealed with another key or written in
-//! the name of this node.
+//! Neighbours as the node remembers them, and log entries about them, about frames that were sealed
+//! with another key or written in the name of this node, and about coding that stops.
 
-use super::Node;
+use super::names::name_of;
 use super::view::IMPERSONATED;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Shortest time between two warnings of frames with a wrong key, so that their sender cannot fill
 /// the log.
 const WARNING_INTERVAL: Duration = Duration::from_secs(600);
 
-/// What was logged last.
+/// Neighbours that were heard, and the entries about them that were logged last.
 #[derive(Debug, Default)]
 pub(super) struct Noted {
+    /// When neighbours were heard last. At most one entry for each id.
+    last_heard: BTreeMap<NodeId, Instant>,
+    /// Neighbours for which nothing was coded, when last looked at, by scheme. As many as the
+    /// engines keep.
+    coding_stopped: BTreeSet<(&'static str, NodeId)>,
     /// Neighbours that were there. At most one entry for each id.
     neighbors: BTreeSet<NodeId>,
     /// Frames with a wrong key that a warning has counted, and when it was logged.
@@ -25,10 +31,10 @@ pub(super) struct Noted {
 }
 
 impl Noted {
-    /// Returns how many neighbours it remembers.
+    /// Returns the size of each of its tables.
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.neighbors.len()
+    pub(super) fn sizes(&self) -> [usize; 3] {
+        [self.last_heard.len(), self.coding_stopped.len(), self.neighbors.len()]
     }
 
     /// Takes the present neighbours. Returns those that have come and those that have gone.
@@ -57,30 +63,69 @@ impl Noted {
         self.is_impersonated = is_impersonated;
         is_news
     }
-}
 
-impl Node {
+    /// Notes that a frame of `neighbor` was heard.
+    pub(super) fn hear(&mut self, neighbor: NodeId, now: Instant) {
+        self.last_heard.insert(neighbor, now);
+    }
+
+    /// Returns when a neighbour was heard last.
+    pub(super) fn last_heard(&self, neighbor: NodeId) -> Option<Instant> {
+        self.last_heard.get(&neighbor).copied()
+    }
+
+    /// Forgets neighbours that the stack has forgotten.
+    pub(super) fn forget_unknown(&mut self, stack: &Stack) {
+        let (topology, inbound) = (stack.topology(), stack.inbound());
+        let inbound: BTreeMap<NodeId, f64> = inbound.collect();
+        let is_known = |node| topology.state(node).is_some() || inbound.contains_key(&node);
+        self.last_heard.retain(|node, _| is_known(*node));
+    }
+
     /// Logs which neighbours have come and gone since the last call, and warns of frames that were
     /// sealed with another key or written in this node's name.
-    pub(super) fn note_neighbors(&mut self) {
-        let present = self.stack.inbound().map(|(node, _)| node).collect();
-        let [come, gone] = self.noted.neighbors(present);
+    pub(super) fn log_neighbors(&mut self, stack: &Stack, now: Instant) {
+        let [come, gone] = self.neighbors(stack.inbound().map(|(node, _)| node).collect());
         for node in come {
-            tracing::info!("neighbour {} (id {node}) is heard", self.name_of(node));
+            tracing::info!("neighbour {} (id {node}) is heard", name_of(stack, node));
         }
         for node in gone {
-            tracing::info!("neighbour {} (id {node}) is heard no more", self.name_of(node));
+            tracing::info!("neighbour {} (id {node}) is heard no more", name_of(stack, node));
         }
-        let frames = self.stack.counters().dropped(DropReason::Unauthentic);
-        if let Some(new) = self.noted.wrong_key(frames, self.clock.now()) {
+        let frames = stack.counters().dropped(DropReason::Unauthentic);
+        if let Some(new) = self.wrong_key(frames, now) {
             tracing::warn!(
                 "{new} frames were not sealed with this network's key; if they come from your own \
                  nodes, give all the same [node] key"
             );
         }
-        if self.noted.impersonated(self.stack.is_impersonated()) {
+        if self.impersonated(stack.is_impersonated()) {
             tracing::warn!("{IMPERSONATED}");
         }
+    }
+
+    /// Logs for whom coding has stopped, and for whom it goes on, since the last call.
+    pub(super) fn log_coding(&mut self, stack: &Stack) {
+        let statuses = stack.coding().into_iter();
+        let stopped: BTreeMap<_, _> = statuses
+            .flat_map(|(scheme, status)| {
+                status.stopped.into_iter().map(move |(node, why)| ((scheme, node), why))
+            })
+            .collect();
+
+        // Only changes are logged.
+        for ((scheme, node), why) in &stopped {
+            if !self.coding_stopped.contains(&(*scheme, *node)) {
+                let name = name_of(stack, *node);
+                tracing::warn!("{scheme} codes no more for {name} for a while: it {why}");
+            }
+        }
+        for (scheme, node) in &self.coding_stopped {
+            if !stopped.contains_key(&(*scheme, *node)) {
+                tracing::info!("{scheme} codes for {} again", name_of(stack, *node));
+            }
+        }
+        self.coding_stopped = stopped.into_keys().collect();
     }
 }
 

@@ -1,22 +1,16 @@
 //! The path from this node to another, hop by hop, as the link state shows it.
 
-use super::Node;
+use super::names::name_of;
 use crate::api::answers::{Hop, Path};
-use crate::api::types::ApiError;
 use ncmesh_engine::topology::{Metric, Topology};
+use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
 
-impl Node {
-    /// `GET /v1/paths/{node}`: the best path by ETX of unicast, to a node by name or id.
-    ///
-    /// # Errors
-    /// Those of a receiver of that name: it is unknown, unreachable or this node.
-    pub fn path_to(&self, name: &str) -> Result<Path, ApiError> {
-        let to = self.resolve_name(name)?;
-        let hops = hops(self.stack.topology(), self.id(), to, |node| self.name_of(node));
-        let etx = hops.iter().map(|hop| hop.etx).sum();
-        Ok(Path { id: to.0, name: self.name_of(to), etx, hops })
-    }
+/// Returns the best path by ETX of unicast to a node.
+pub(super) fn path_to(stack: &Stack, to: NodeId) -> Path {
+    let hops = hops(stack.topology(), stack.node(), to, |node| name_of(stack, node));
+    let etx = hops.iter().map(|hop| hop.etx).sum();
+    Path { id: to.0, name: name_of(stack, to), etx, hops }
 }
 
 fn hops(

@@ -8,6 +8,7 @@ use super::{Node, Start, stack_config};
 use crate::api::answers::Reloaded;
 use crate::api::types::{ApiError, ErrorCode, TunnelChange};
 use crate::config::{ConfigError, NodeConfig, RadioConfig, Rate};
+use ncmesh_engine::time::Instant;
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::Stack;
 use ncmesh_wire::Salt;
@@ -19,115 +20,102 @@ pub(crate) struct NewRate {
     pub(crate) rate: Option<Rate>,
 }
 
-impl Node {
-    /// Returns the running configuration.
-    #[must_use]
-    pub fn configuration(&self) -> &NodeConfig {
-        &self.configuration
+/// Gives a node another configuration.
+///
+/// # Errors
+/// The first setting that cannot be. Then nothing has changed.
+pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiError> {
+    check(new, node.clock.now()).map_err(|e| refused(&e))?;
+    let mut answer = Reloaded::default();
+
+    // The scheme first: it is the only change that may be refused.
+    if let (Some(old), Some(tunnel)) = (&node.configuration.tunnel, &new.tunnel)
+        && old.scheme != tunnel.scheme
+    {
+        let scheme = tunnel.scheme.clone();
+        node.change_tunnel(&TunnelChange { scheme: Some(scheme), relay: None, coding: None })?;
+        answer.changed.push("[tunnel] scheme".into());
     }
-
-    /// Takes another configuration.
-    ///
-    /// # Errors
-    /// The first setting that cannot be. Then nothing has changed.
-    pub(crate) fn reload(&mut self, new: &NodeConfig) -> Result<Reloaded, ApiError> {
-        self.check(new).map_err(|e| refused(&e))?;
-        let mut answer = Reloaded::default();
-
-        // The scheme first: it is the only change that may be refused.
-        if let (Some(old), Some(tunnel)) = (&self.configuration.tunnel, &new.tunnel)
-            && old.scheme != tunnel.scheme
-        {
-            let scheme = tunnel.scheme.clone();
-            self.change_tunnel(&TunnelChange { scheme: Some(scheme), relay: None, coding: None })?;
-            answer.changed.push("[tunnel] scheme".into());
-        }
-        let now = self.clock.now();
-        let mut running = self.configuration.clone();
-        let mut changed = |setting: &str| answer.changed.push(setting.to_owned());
-        if update(&mut running.position, &new.position) {
-            changed("[node] position");
-        }
-        if update(&mut running.log, &new.log) {
-            changed("[node] log");
-            (self.set_log)(new.log);
-        }
-        if let Some(dir) = new.inbox.clone()
-            && update(&mut running.inbox, &new.inbox)
-        {
-            changed("[inbox] dir");
-            self.use_inbox(dir);
-        }
-        let (old, limits) = (running.inbox_limits.clone(), &new.inbox_limits);
-        if update(&mut running.inbox_limits, limits) {
-            for (is_changed, setting) in [
-                (old.space.max_bytes != limits.space.max_bytes, "[inbox] max_bytes"),
-                (old.space.reserve != limits.space.reserve, "[inbox] reserve"),
-                (old.allow_from != limits.allow_from, "[inbox] allow_from"),
-                (old.keep != limits.keep, "[inbox] keep_days"),
-            ] {
-                if is_changed {
-                    changed(setting);
-                }
-            }
-            self.limits = new.inbox_limits.clone();
-            self.storage.limit(new.inbox_limits.space);
-        }
-        if update(&mut running.hook, &new.hook) {
-            changed("[inbox] hook");
-            self.hooks.use_command(new.hook.clone());
-        }
-        if let (RadioConfig::Udp(old), RadioConfig::Udp(udp)) = (&mut running.radio, &new.radio)
-            && update(&mut old.rate, &udp.rate)
-        {
-            changed("[radio] rate");
-            self.rate = Some(NewRate { rate: udp.rate });
-        }
-        if let (Some(old), Some(new), Some(tunnel)) =
-            (&mut running.tunnel, &new.tunnel, &mut self.tunnel)
-        {
-            old.scheme.clone_from(&new.scheme);
-            if update(&mut old.clamp_mss, &new.clamp_mss) {
-                changed("[tunnel] clamp_mss");
-            }
-            if update(&mut old.queue, &new.queue) {
-                changed("[tunnel] queue");
-            }
-            if update(&mut old.announce, &new.announce) {
-                changed("[tunnel] announce");
-            }
-            // What else is reached through the device, the kernel was told when it was made.
-            if old.beyond_addresses().eq(new.beyond_addresses()) {
-                if update(&mut old.routes, &new.routes) {
-                    changed("[tunnel] routes");
-                }
-                if update(&mut old.accept, &new.accept) {
-                    changed("[tunnel] accept");
-                }
-            }
-            tunnel.gateway.adjust(old.gateway(tunnel.mtu));
-            tunnel.config = old.clone();
-        }
-        self.stack.at(now, &mut self.storage).tell(running.profile());
-
-        answer.restart = others(&running, new);
-        tracing::info!("configuration read again: {answer}");
-        self.configuration = running;
-        Ok(answer)
+    let now = node.clock.now();
+    let mut running = node.configuration.clone();
+    let mut changed = |setting: &str| answer.changed.push(setting.to_owned());
+    if update(&mut running.position, &new.position) {
+        changed("[node] position");
     }
-
-    /// Returns the rate that the radio is to send at from now on, once after each change.
-    pub(crate) fn take_rate(&mut self) -> Option<NewRate> {
-        self.rate.take()
+    if update(&mut running.log, &new.log) {
+        changed("[node] log");
+        (node.set_log)(new.log);
     }
-
-    /// Checks what only the stack and the engines can check.
-    fn check(&self, new: &NodeConfig) -> Result<(), ConfigError> {
-        let start = Start { salt: Salt([0; 16]), epoch: 0, seed: 0 };
-        let stack = Stack::new(stack_config(new, &start), REGISTRY, self.clock.now());
-        let tunnel = stack.and_then(|stack| super::Tunnel::new(new, &stack));
-        tunnel.map(|_| ()).map_err(|e| new.blame(&e.section, &e.problem))
+    if let Some(dir) = new.inbox.clone()
+        && update(&mut running.inbox, &new.inbox)
+    {
+        changed("[inbox] dir");
+        node.use_inbox(dir);
     }
+    let (old, limits) = (running.inbox_limits.clone(), &new.inbox_limits);
+    if update(&mut running.inbox_limits, limits) {
+        for (is_changed, setting) in [
+            (old.space.max_bytes != limits.space.max_bytes, "[inbox] max_bytes"),
+            (old.space.reserve != limits.space.reserve, "[inbox] reserve"),
+            (old.allow_from != limits.allow_from, "[inbox] allow_from"),
+            (old.keep != limits.keep, "[inbox] keep_days"),
+        ] {
+            if is_changed {
+                changed(setting);
+            }
+        }
+        node.inbox.limits = new.inbox_limits.clone();
+        node.storage.limit(new.inbox_limits.space);
+    }
+    if update(&mut running.hook, &new.hook) {
+        changed("[inbox] hook");
+        node.hooks.use_command(new.hook.clone());
+    }
+    if let (RadioConfig::Udp(old), RadioConfig::Udp(udp)) = (&mut running.radio, &new.radio)
+        && update(&mut old.rate, &udp.rate)
+    {
+        changed("[radio] rate");
+        node.radio.rate = Some(NewRate { rate: udp.rate });
+    }
+    if let (Some(old), Some(new), Some(tunnel)) =
+        (&mut running.tunnel, &new.tunnel, &mut node.tunnel)
+    {
+        old.scheme.clone_from(&new.scheme);
+        if update(&mut old.clamp_mss, &new.clamp_mss) {
+            changed("[tunnel] clamp_mss");
+        }
+        if update(&mut old.queue, &new.queue) {
+            changed("[tunnel] queue");
+        }
+        if update(&mut old.announce, &new.announce) {
+            changed("[tunnel] announce");
+        }
+        // What else is reached through the device, the kernel was told when it was made.
+        if old.beyond_addresses().eq(new.beyond_addresses()) {
+            if update(&mut old.routes, &new.routes) {
+                changed("[tunnel] routes");
+            }
+            if update(&mut old.accept, &new.accept) {
+                changed("[tunnel] accept");
+            }
+        }
+        tunnel.gateway.adjust(old.gateway(tunnel.mtu));
+        tunnel.config = old.clone();
+    }
+    node.stack.at(now, &mut node.storage).tell(running.profile());
+
+    answer.restart = others(&running, new);
+    tracing::info!("configuration read again: {answer}");
+    node.configuration = running;
+    Ok(answer)
+}
+
+/// Checks what only the stack and the engines can check.
+fn check(new: &NodeConfig, now: Instant) -> Result<(), ConfigError> {
+    let start = Start { salt: Salt([0; 16]), epoch: 0, seed: 0 };
+    let stack = Stack::new(stack_config(new, &start), REGISTRY, now);
+    let tunnel = stack.and_then(|stack| super::Tunnel::new(new, &stack));
+    tunnel.map(|_| ()).map_err(|e| new.blame(&e.section, &e.problem))
 }
 
 /// Sets `old` to `new`. Returns whether they differed.
@@ -208,9 +196,11 @@ mod tests {
         assert_eq!(answer.restart, restart);
         assert_eq!(log.try_recv(), Ok(tracing::Level::WARN));
         assert_eq!(node.inbox(), Some(&inbox));
-        assert_eq!(node.limits.space.max_bytes, Some(1_000_000));
-        let new = node.take_rate().and_then(|new| new.rate);
-        assert_eq!(new.map(|rate| rate.bits_per_second), Some(5e6));
+        assert_eq!(node.inbox.limits.space.max_bytes, Some(1_000_000));
+        assert_eq!(
+            node.take_rate().and_then(|new| new.rate).map(|rate| rate.bits_per_second),
+            Some(5e6)
+        );
         assert!(node.take_rate().is_none());
 
         // What waits for a restart is named each time, what has changed is not.

@@ -3,12 +3,13 @@
 use super::*;
 use crate::api::types::{KeptParts, State};
 use crate::config::token_warning;
-use crate::state::{DELIVERIES_KEPT, Delivery};
+use crate::state::{DELIVERIES_KEPT, Delivery, OutgoingFile};
 use crate::store::reception::{Prepared, prepare};
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{Geometry, Manifest};
 use ncmesh_engine::storage::Storage;
 use ncmesh_host::measure::{MAX_ECHOES, MAX_RUNS};
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -49,7 +50,7 @@ async fn woken(node: &mut Node, calls: &mut UnboundedReceiver<Command>) {
         tokio::time::sleep_until(at.into()).await;
         node.handle_timeout();
         node.handle_events();
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     answered(node, calls).await;
 }
@@ -84,7 +85,7 @@ async fn what_is_left_of_a_file_is_shown_and_can_be_removed() {
     let flow = FlowId { source: NodeId(7), serial: 1 };
     let geometry = Geometry::new(1000, 32, 1400).unwrap();
     let manifest = Manifest { flow, name: "a".into(), geometry, root: [1; 32], hash: [2; 32] };
-    let limits = node.limits.space;
+    let limits = node.inbox.limits.space;
     let Prepared::Receiving(incoming, _) = prepare(&inbox, &manifest, &limits).unwrap() else {
         panic!("nothing was delivered");
     };
@@ -166,37 +167,31 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         tunnel: _,
         // Open files of transfers that the stack knows.
         storage: _,
-        delivered,
-        sources,
-        last_heard,
-        coding_stopped,
-        measurements,
+        inbox,
+        sending,
+        measuring,
         noted,
-        unfinished,
         chores: _,
         savers: _,
         // Of a fixed size, or the operator's.
         configuration: _,
-        rate: _,
         clock: _,
         state: _,
         handle: _,
-        limits: _,
         radio: _,
-        radio_hints: _,
-        damaged: _,
-        mtu: _,
         set_log: _,
     } = node;
+    let [last_heard, coding_stopped, neighbors] = noted.sizes();
+    let [runs, echoes] = measuring.sizes();
     vec![
-        ("delivered", delivered.len(), DELIVERIES_KEPT),
-        ("sources", sources.len(), stack.transfers().len()),
-        ("last_heard", last_heard.len(), ids),
-        ("coding_stopped", coding_stopped.len(), ids),
-        ("noted", noted.len(), ids),
-        ("unfinished", unfinished.len(), 256),
-        ("runs", measurements.runs(), MAX_RUNS),
-        ("echoes", measurements.echoes(), MAX_ECHOES),
+        ("delivered", inbox.delivered.len(), DELIVERIES_KEPT),
+        ("sending", sending.len(), stack.transfers().len()),
+        ("last_heard", last_heard, ids),
+        ("coding_stopped", coding_stopped, ids),
+        ("neighbors", neighbors, ids),
+        ("parts", inbox.parts(), 256),
+        ("runs", runs, MAX_RUNS),
+        ("echoes", echoes, MAX_ECHOES),
     ]
 }
 
@@ -208,8 +203,8 @@ async fn a_hostile_member_grows_no_table_beyond_its_bound() {
         let flow = FlowId { source: NodeId(7), serial };
         let geometry = Geometry::new(1000, 32, 1400).unwrap();
         let manifest = Manifest { flow, name: "a".into(), geometry, root: [1; 32], hash: [2; 32] };
-        node.delivered.learn(flow, Delivery { hash: [2; 32], path: None });
-        node.last_heard.insert(NodeId(serial as u16), now);
+        node.inbox.delivered.learn(flow, Delivery { hash: [2; 32], path: None });
+        node.noted.hear(NodeId(serial as u16), now);
         let file = OutgoingFile {
             path: "/a".into(),
             manifest,
@@ -219,7 +214,7 @@ async fn a_hostile_member_grows_no_table_beyond_its_bound() {
             done: BTreeMap::new(),
             open: true,
         };
-        node.sources.insert(flow, file);
+        node.sending.insert(file);
         // A packet of a bandwidth run, each of another one.
         let packet = [&[3][..], &serial.to_be_bytes(), &[0; 4]].concat();
         node.handle_measurement(NodeId(serial as u16), &packet);
@@ -233,10 +228,10 @@ async fn a_hostile_member_grows_no_table_beyond_its_bound() {
     }
     // The newest deliveries are the ones that are kept.
     let newest = FlowId { source: NodeId(7), serial: 9_999 };
-    assert_eq!(node.delivered.len(), DELIVERIES_KEPT);
-    node.delivered.learn(newest, Delivery { hash: [2; 32], path: Some("/a".into()) });
-    assert!(node.delivered.path(newest).is_some());
-    assert_eq!(node.last_heard.len(), 0, "the stack has forgotten them");
+    assert_eq!(node.inbox.delivered.len(), DELIVERIES_KEPT);
+    node.inbox.delivered.learn(newest, Delivery { hash: [2; 32], path: Some("/a".into()) });
+    assert!(node.inbox.delivered.path(newest).is_some());
+    assert_eq!(node.noted.sizes()[0], 0, "the stack has forgotten them");
 }
 
 /// Reads server-sent events from the console until one has `text`. Returns it.

@@ -1,7 +1,10 @@
 //! How the node shows itself to people and programs.
 
-use super::unfinished::SOURCE_GONE;
-use super::{Node, coding, graph};
+use super::inbox::{SOURCE_GONE, is_source_gone};
+use super::names::name_of;
+use super::{Node, coding, graph, metrics, monitoring, path};
+use crate::api::answers::Path;
+use crate::api::types::ApiError;
 use crate::api::types::{Direction, Peer, Receiver, State, Status, Traffic, Transfer};
 use crate::state::to_hex;
 use ncmesh_console::schema::{NodeValues, PeerValues, Position, ReceivedValues};
@@ -16,6 +19,7 @@ use ncmesh_stack::control;
 use ncmesh_wire::{NodeId, ServiceId, Versions};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// Hint, and log entry, that frames are written in the name of this node.
 pub(super) const IMPERSONATED: &str = "somebody who has this network's key sends frames or \
@@ -40,8 +44,8 @@ impl Node {
             strangers: self.stack.strangers().map(|(id, version)| (id.0, version)).collect(),
             duplicates: self.stack.duplicates().map(|id| id.0).collect(),
             somebody_sends_as_this_node: self.stack.is_impersonated(),
-            radio: self.radio.clone(),
-            mtu: self.mtu,
+            radio: self.radio.name.clone(),
+            mtu: self.radio.mtu,
             inbox: self.inbox().cloned(),
             values: NodeValues {
                 uptime_s: self.clock.now().as_secs_f64(),
@@ -49,7 +53,7 @@ impl Node {
                 nodes: others.count() as u64,
                 transfers_open: transfers.iter().filter(|t| !has_ended(t)).count() as u64,
             },
-            kept: self.kept_parts(),
+            kept: self.inbox.kept_parts(),
             hooks: self.hooks.counts,
             usage: self.stack.usage(),
             sent: counters.all_sent().map(traffic).collect(),
@@ -58,7 +62,7 @@ impl Node {
             tunnel: self.tunnel_status(),
             flows: self.flows(),
             streams: self.streams(),
-            coding: self.coding(),
+            coding: coding::coding(&self.stack),
             hints: self.hints(),
         }
     }
@@ -67,7 +71,7 @@ impl Node {
     pub(super) fn hints(&self) -> Vec<String> {
         let dropped = |why| self.stack.counters().dropped(why);
         // The radio first: without it nothing else matters.
-        let mut hints = self.radio_hints.clone();
+        let mut hints = self.radio.hints.clone();
         let unauthentic = dropped(DropReason::Unauthentic);
         if unauthentic > 0 {
             hints.push(format!(
@@ -102,7 +106,7 @@ impl Node {
         hints.extend(
             waiting.map(|(flow, problem)| format!("{flow} waits and is tried again: {problem}")),
         );
-        hints.extend(self.damaged.iter().take(MAX_DAMAGED).map(|path| {
+        hints.extend(self.sending.damaged.iter().take(MAX_DAMAGED).map(|path| {
             let path = path.display();
             format!(
                 "{path} is damaged: its transfer is not resumed; send the file again, remove it"
@@ -116,7 +120,7 @@ impl Node {
         }));
         hints.extend(self.address_hints());
         hints.extend(self.stream_hints());
-        hints.extend(self.coding().iter().flat_map(coding::hints));
+        hints.extend(coding::coding(&self.stack).iter().flat_map(coding::hints));
         hints
     }
 
@@ -164,7 +168,7 @@ impl Node {
                 delivery_from: inbound,
                 etx: paths.etx(node),
                 hops: paths.reaches(node).then_some(path.len() as u64),
-                last_heard_s: self.last_heard.get(&node).map(|at| now.since(*at).as_secs_f64()),
+                last_heard_s: self.noted.last_heard(node).map(|at| now.since(at).as_secs_f64()),
             },
             next_hop: path.first().map(|next| self.name_of(*next)),
             wire_versions: self
@@ -185,22 +189,23 @@ impl Node {
     pub fn transfers(&self) -> Vec<Transfer> {
         let mut all = self.stack.transfers();
         all.sort_by_key(|t| (t.started, t.flow));
-        self.kept_transfers(&all).chain(all.iter().map(|t| self.transfer(t))).collect()
+        let kept = self.inbox.kept_transfers(&self.stack, &all);
+        kept.chain(all.iter().map(|t| self.transfer(t))).collect()
     }
 
     fn transfer(&self, t: &TransferStatus) -> Transfer {
         let (state, reason) = match stage(t.stage) {
-            _ if self.is_source_gone(t) => (State::Lost, Some(SOURCE_GONE.into())),
+            _ if is_source_gone(&self.stack, t) => (State::Lost, Some(SOURCE_GONE.into())),
             shown => shown,
         };
         let end = t.finished.unwrap_or_else(|| self.clock.now());
-        let sent = self.sources.get(&t.flow);
+        let sent = self.sending.get(t.flow);
         let sent_from = sent.map(|file| file.path.clone());
         Transfer {
             id: t.flow.to_string(),
             // One that is refused for its name is shown too.
             name: harmless(&t.name),
-            path: sent_from.or_else(|| self.delivered.path(t.flow).map(Into::into)),
+            path: sent_from.or_else(|| self.inbox.delivered.path(t.flow).map(Into::into)),
             size: t.size,
             hash: to_hex(&t.hash),
             source: self.name_of(t.flow.source),
@@ -261,11 +266,29 @@ impl Node {
 
     /// A node's name; its id while its name is unknown.
     pub(super) fn name_of(&self, node: NodeId) -> String {
-        if node == self.id() {
-            return self.stack.name().into();
-        }
-        let state = self.stack.topology().state(node);
-        state.map_or_else(|| node.to_string(), |state| state.name.clone())
+        name_of(&self.stack, node)
+    }
+
+    /// `GET /v1/paths/{node}`: the best path by ETX of unicast, to a node by name or id.
+    ///
+    /// # Errors
+    /// Those of a receiver of that name: it is unknown, unreachable or this node.
+    pub fn path_to(&self, name: &str) -> Result<Path, ApiError> {
+        Ok(path::path_to(&self.stack, self.resolve_name(name)?))
+    }
+
+    /// `GET /v1/device`: the node as a NetJSON DeviceMonitoring object.
+    #[must_use]
+    pub fn device_monitoring(&self) -> Value {
+        monitoring::device(self)
+    }
+
+    /// `GET /metrics`: the counters as OpenMetrics text.
+    ///
+    /// # Errors
+    /// Those of the encoder.
+    pub fn metrics(&self) -> Result<String, fmt::Error> {
+        metrics::open_metrics(self)
     }
 }
 

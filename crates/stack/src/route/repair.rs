@@ -12,6 +12,7 @@
 
 use super::question::{Digested, List, Listed};
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::bounded::make_room;
 use ncmesh_engine::topology::{LinkState, Topology};
 use ncmesh_wire::{NodeId, Record, Writer};
@@ -28,10 +29,13 @@ const MAX_WAITING: usize = 64;
 const MAX_WANTED: usize = 400;
 /// Time before the first request for a state. Others may be about to send it.
 const REQUEST_WAIT: Duration = Duration::from_millis(60);
-/// Time before the second request. It doubles with each further one.
-const REQUEST_PAUSE: Duration = Duration::from_millis(300);
 /// Most requests for the same state.
 const MAX_REQUESTS: u32 = 5;
+/// Pauses between requests for the same state.
+const REQUEST_PAUSES: Backoff = Backoff {
+    first: Duration::from_millis(300),
+    longest: Duration::from_millis(300 << (MAX_REQUESTS - 1)),
+};
 /// Most ranges of a neighbour that are compared more closely.
 const MAX_RANGES: usize = 64;
 /// Age up to which news may be what a neighbour lacks.
@@ -49,9 +53,10 @@ const MAX_RETOLD: usize = 8;
 const DIFFERENCE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The same for a neighbour whose digest has never equalled ours, once no news come any more.
 const FIRST_TIMEOUT: Duration = Duration::from_millis(500);
-/// Pause after a comparison. It doubles after a failure; over a poor link, after as many failures
+/// Pauses after a comparison. They double after a failure; over a poor link, after as many failures
 /// as are to be expected before a question and its answer arrive.
-const PAUSE: Duration = Duration::from_millis(600);
+const PAUSES: Backoff =
+    Backoff { first: Duration::from_millis(600), longest: Duration::from_millis(600 << 4) };
 /// Least quality of a link over which questions help.
 pub(super) const ASKING_HELPS: f64 = 0.25;
 /// Expected number of answers to the comparisons with a neighbour, after which its next digest is
@@ -59,11 +64,9 @@ pub(super) const ASKING_HELPS: f64 = 0.25;
 const ENOUGH_ANSWERS: f64 = 0.2;
 /// Least quality that is reckoned with.
 const POOREST: f64 = 0.05;
-/// Most doublings of [`PAUSE`].
-const MAX_DOUBLINGS: u32 = 4;
 
 /// Passes over all states that a neighbour may cause in a second, and at once. An honest one begins
-/// a comparison in [`PAUSE`], and that takes a dozen frames in a large mesh.
+/// a comparison in [`PAUSES`], and that takes a dozen frames in a large mesh.
 const PASSES_PER_S: f64 = 10.0;
 const MOST_PASSES: f64 = 40.0;
 /// Least part of a pass that a question counts for: it is read and answered, too.
@@ -301,14 +304,14 @@ impl Repair {
             open.into_iter().min_by_key(|(tries, n, _)| (*tries, *n))?;
         let needed = if quality < ASKING_HELPS { quality.max(POOREST) } else { 1.0 };
         let doublings = (f64::from(tries) * needed) as u32;
-        let next = now + PAUSE * (1 << doublings.min(MAX_DOUBLINGS));
+        let next = now + PAUSES.pause(doublings);
         let difference = self.differences.get_mut(&neighbor)?;
         (difference.tries, difference.next) = (tries + 1, next);
         difference.blind += 1;
         difference.open = Some((difference.latest, now));
         let (first, last) = ALL;
         let differing = vec![Digested { first, last, digest: difference.latest }];
-        self.next = now + PAUSE;
+        self.next = now + PAUSES.first;
         Some((neighbor, self.refine(topology, neighbor, quality, differing, now)))
     }
 
@@ -336,7 +339,7 @@ impl Repair {
 
     /// Puts a comparison with a neighbour off: one with this node is under way.
     pub(super) fn postpone(&mut self, now: Instant) {
-        self.next = self.next.max(now + PAUSE);
+        self.next = self.next.max(now + PAUSES.first);
     }
 
     /// Asks for the whole state of `origin`, which a neighbour has, until it comes.
@@ -363,7 +366,7 @@ impl Repair {
         for (origin, want) in &mut self.wanted {
             if want.due <= now + REQUEST_WAIT {
                 by_neighbor.entry(want.from).or_default().push(*origin);
-                want.due = now + REQUEST_PAUSE * (1 << want.tries);
+                want.due = now + REQUEST_PAUSES.pause(want.tries);
                 want.tries += 1;
             }
         }

@@ -7,7 +7,7 @@
 //!
 //! Papers: S. Chachulski, M. Jennings, S. Katti, D. Katabi, SIGCOMM 2007, DOI
 //! 10.1145/1282380.1282400; for several receivers as in Pacifier, II-A. Differences from them:
-//! `ERRATA.md`. Belts and credits are here; the rest is [`crate::multicast`].
+//! `ERRATA.md`. Belts and credits are here; the rest is [`crate::planned`].
 
 mod belt;
 mod config;
@@ -16,9 +16,9 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use crate::multicast::{
-    ChildWait, FileMulticast, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching,
-    Upstream, frame,
+use crate::planned::{
+    self, ChildWait, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, Upstream,
+    frame,
 };
 pub use config::{MoreConfig, Prune};
 use ncmesh_engine::registry::{Constructor, Entry};
@@ -45,7 +45,7 @@ pub const MORE: Entry = Entry {
     read: |_, kind, body| frame::summary(NAME, kind, body),
     build: Constructor::File(|settings| {
         let config: MoreConfig = settings.parse()?;
-        Ok(Box::new(FileMulticast::planned(ID, More::new(config), settings.file)))
+        Ok(Box::new(planned::engine(ID, More::new(config), settings.file)))
     }),
 };
 

@@ -8,7 +8,7 @@
 //!
 //! Paper: D. Koutsonikolas, Y. C. Hu, C.-C. Wang, IEEE/ACM Transactions on Networking 20(5), 2012,
 //! DOI 10.1109/TNET.2011.2177274. Differences from it: `ERRATA.md`. Tree and credits are here; the
-//! rest is [`crate::multicast`].
+//! rest is [`crate::planned`].
 
 mod config;
 mod plan;
@@ -16,9 +16,8 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use crate::multicast::{
-    ChildWait, FileMulticast, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching,
-    frame,
+use crate::planned::{
+    self, ChildWait, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, frame,
 };
 pub use config::{PacifierConfig, Variant};
 use ncmesh_engine::registry::{Constructor, Entry};
@@ -43,7 +42,7 @@ pub const PACIFIER: Entry = Entry {
     read: |_, kind, body| frame::summary(NAME, kind, body),
     build: Constructor::File(|settings| {
         let config: PacifierConfig = settings.parse()?;
-        Ok(Box::new(FileMulticast::planned(ID, Pacifier::new(config), settings.file)))
+        Ok(Box::new(planned::engine(ID, Pacifier::new(config), settings.file)))
     }),
 };
 

@@ -7,15 +7,15 @@
 //!   broadcast that the children report on.
 //!
 //! Paths are shortest by ETX, 1/(d_f d_r) per hop (De Couto, Aguayo, Bicket, Morris, MobiCom 2003).
-//! Everything else is [`crate::multicast`].
+//! Everything else is [`crate::planned`].
 
 mod config;
 
 #[cfg(test)]
 mod tests;
 
-use crate::multicast::{
-    Cast, ChildWait, FileMulticast, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, frame,
+use crate::planned::{
+    self, Cast, ChildWait, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, frame,
 };
 pub use config::UncodedConfig;
 use ncmesh_engine::registry::{Constructor, Entry};
@@ -43,11 +43,7 @@ pub const ETX_UNICAST_ENTRY: Entry = Entry {
     read: |_, kind, body| frame::summary(ETX_UNICAST, kind, body),
     build: Constructor::File(|settings| {
         let config: UncodedConfig = settings.parse()?;
-        Ok(Box::new(FileMulticast::planned(
-            ETX_UNICAST_ID,
-            Uncoded::etx_unicast(config),
-            settings.file,
-        )))
+        Ok(Box::new(planned::engine(ETX_UNICAST_ID, Uncoded::etx_unicast(config), settings.file)))
     }),
 };
 
@@ -62,11 +58,7 @@ pub const TREE_FLOOD_ENTRY: Entry = Entry {
     read: |_, kind, body| frame::summary(TREE_FLOOD, kind, body),
     build: Constructor::File(|settings| {
         let config: UncodedConfig = settings.parse()?;
-        Ok(Box::new(FileMulticast::planned(
-            TREE_FLOOD_ID,
-            Uncoded::tree_flood(config),
-            settings.file,
-        )))
+        Ok(Box::new(planned::engine(TREE_FLOOD_ID, Uncoded::tree_flood(config), settings.file)))
     }),
 };
 

@@ -1,0 +1,532 @@
+//! A child: what it wants, and what it should have by now of what it was sent.
+
+use super::frame::Wants;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::backoff::Backoff;
+use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
+use ncmesh_engine::toolkit::hop::{AnswerPolicy, AnswerTime};
+use ncmesh_engine::toolkit::sequence::is_older;
+use std::collections::{BTreeMap, VecDeque};
+
+/// How a child's packets are counted. Whether its link is poor is for the child to judge.
+const COUNT: DeliveryPolicy = DeliveryPolicy { half_life: 64.0, evidence: f64::INFINITY };
+/// Least share of a child's frames that is believed to arrive here.
+const LEAST_BACK: f64 = 0.1;
+/// A child counts as served when it is expected to lack no more packets than this. With 1 the last
+/// packet of a generation was often left out, and all waited until the poll was repeated.
+const MARGIN: f64 = 0.05;
+/// A node sends from a generation that is not whole only if every child that wants it lacks at
+/// least this many packets of what the node holds. Later combinations span more packets, and help
+/// more children.
+const GAP: f64 = 8.0;
+/// A child gets no more data while this many whole generations wait there for its own children.
+const BACKLOG: u8 = 4;
+/// A child is on trial once this many answers should have arrived and none did, or if it was not
+/// heard for this many packets: its reports may collide, or it may be gone. It gets [`TRIAL`]
+/// packets at a time, and its reports may come through in the pauses, which grow while answers are
+/// missing. One that was never heard gets polls alone.
+const MISSING_ANSWERS: f64 = 4.0;
+const UNHEARD: u32 = 128;
+const TRIAL: u32 = 32;
+/// First pause between two trials, packet times, and the longest one. Longer pauses idle where a
+/// few answers were lost by chance, in shorter ones no answer comes through.
+const TRIAL_PAUSE: f64 = 64.0;
+const TRIAL_LONGEST: Duration = Duration::from_secs(1);
+/// A child is on trial, too, if it is heard but its rank has not grown for this many packets: one
+/// that asks for ever and never gains must not hold the channel. It gets the longest pauses.
+const IN_VAIN: u32 = 256;
+/// Packet times until a poll counts as lost: the time for which the child's report may wait.
+const POLL_PACKETS: f64 = 12.0;
+/// When an answer is late, whatever packets take. On a cable it takes as long as hundreds of them.
+const ANSWERS: AnswerPolicy = AnswerPolicy { deviations: 4.0, first_deviates: false };
+/// By how much the shortest time of an answer grows with each one that takes longer.
+const LEAST_GROWS: f64 = 1.06;
+/// Packet times from which the shortest answer is so long that packets count as being on their way,
+/// as by cable. Where nodes share a channel one packet at most is on its way, and to wait for the
+/// next frame to tell of it made lines with losses 2 % slower.
+const LONG_FLIGHT: f64 = 50.0;
+/// Most packets of a child that may be on their way. Others count as arrived or lost at once.
+const MOST_IN_FLIGHT: usize = 1024;
+/// Longest pause between two polls.
+const LONGEST_POLL: Duration = Duration::from_millis(250);
+/// Silence after which a child is forgotten.
+const SILENT: Duration = Duration::from_secs(20);
+/// The same of one that was only expected, if all of its frames arrive here; longer if fewer do.
+const NEVER_HEARD: Duration = Duration::from_secs(2);
+
+/// A child, as its parent knows it.
+#[derive(Debug)]
+pub(super) struct Child {
+    pub wants: Wants,
+    /// Number of its last frame; `None` if it has not been heard yet.
+    number: Option<u16>,
+    heard_at: Instant,
+    /// Share of its packets that arrive there.
+    delivery: CountedDelivery,
+    /// Share of its frames that arrive here, as link state told at first.
+    back: f64,
+    /// Packets sent since its rank was last heard, by generation.
+    pending: BTreeMap<u32, Pending>,
+    /// Polls and packets since it was last heard, and packets before that since its rank grew.
+    unanswered: u32,
+    unheard: u32,
+    in_vain: u32,
+    /// Trials since it was last heard, when the next one begins, and the packets that it got since
+    /// then.
+    answers: AnswerTime,
+    /// Shortest time of an answer, which grows slowly: no frame tells of packets sent later than
+    /// that.
+    shortest_answer: Duration,
+    /// Packets sent to it so recently that its frames may not tell of them yet, oldest first.
+    flight: VecDeque<Sent>,
+    /// Time for which packets count as being on their way.
+    flight_time: Duration,
+    trials: u32,
+    trial_at: Instant,
+    tried: u32,
+}
+
+/// Packets of a generation that a child was sent since its rank was last heard.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    sent: f64,
+    polls: u32,
+    /// When it was polled first since its rank grew.
+    polled_at: Instant,
+    /// When the last poll counts as lost.
+    lost_at: Option<Instant>,
+}
+
+/// A packet that a child was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    generation: u32,
+    at: Instant,
+}
+
+impl Child {
+    /// Returns a child that has not been heard yet, to which and from which these shares of frames
+    /// arrive.
+    pub(super) fn expected(told: f64, back: f64, now: Instant) -> Self {
+        Self {
+            wants: Wants::default(),
+            number: None,
+            heard_at: now,
+            delivery: CountedDelivery::new(told, &COUNT),
+            back: back.max(LEAST_BACK),
+            pending: BTreeMap::new(),
+            unanswered: 0,
+            unheard: 0,
+            in_vain: 0,
+            answers: AnswerTime::default(),
+            shortest_answer: Duration::ZERO,
+            flight: VecDeque::new(),
+            flight_time: Duration::ZERO,
+            trials: 0,
+            trial_at: now,
+            tried: 0,
+        }
+    }
+
+    /// Returns whether a frame of it is older than one that was heard.
+    pub(super) fn is_stale(&self, number: u16) -> bool {
+        self.number.is_some_and(|last| is_older(number, last))
+    }
+
+    /// Returns whether it has been silent for too long.
+    pub(super) fn is_gone(&self, now: Instant) -> bool {
+        let timeout = match self.number {
+            Some(_) => SILENT,
+            None => NEVER_HEARD.mul_f64(1.0 / self.back),
+        };
+        now.since(self.heard_at) >= timeout
+    }
+
+    /// Takes what it wants, by its frame of this number. What it gained since then was sent since
+    /// then, and says how much arrives. `packets` is the number of packets of a generation.
+    pub(super) fn hear(
+        &mut self,
+        mut wants: Wants,
+        number: u16,
+        packets: impl Fn(u32) -> u8,
+        now: Instant,
+    ) {
+        // Packets from before it had heard of the transfer say nothing about its link.
+        if self.number.is_none() {
+            self.pending.clear();
+            self.flight.clear();
+        }
+        self.land(now);
+        (self.number, self.heard_at) = (Some(number), now);
+        let unheard = core::mem::take(&mut self.unheard);
+        (self.unanswered, self.trials) = (0, 0);
+        let listed_until = wants.listed_until();
+        wants.complete(&self.wants);
+        let before = core::mem::replace(&mut self.wants, wants);
+        let delivery = self.delivery();
+        let mut gained = false;
+        self.pending.retain(|generation, pending| {
+            let Some(before) = before.rank(*generation) else { return false };
+            // A later frame tells the rest, for which this one had no room.
+            if *generation >= listed_until {
+                return true;
+            }
+            let after = self.wants.rank(*generation);
+            let gain = after.unwrap_or_else(|| packets(*generation)).saturating_sub(before);
+            gained |= gain > 0;
+
+            // Packets after the one that made it whole say nothing.
+            let in_flight = self.flight.iter().filter(|sent| sent.generation == *generation);
+            let in_flight = (in_flight.count() as f64).min(pending.sent);
+            let landed = pending.sent - in_flight;
+            let gain = f64::from(gain).min(pending.sent);
+            let counted = match after {
+                Some(_) => landed.max(gain),
+                None => pending.sent.min(gain / delivery),
+            };
+            self.delivery.count(counted, gain);
+
+            // Only one poll that brought the news: of several, nobody knows which was answered.
+            if after.is_none() && pending.polls == 1 {
+                let took = now.since(pending.polled_at);
+                self.answers.add(took, &ANSWERS);
+                self.shortest_answer = match self.shortest_answer.is_zero() {
+                    true => took,
+                    false => took.min(self.shortest_answer.mul_f64(LEAST_GROWS)),
+                };
+            }
+            let still_polled = in_flight > 0.0 && gain == 0.0;
+            let polls = if gain > 0.0 { 0 } else { pending.polls };
+            let lost_at = pending.lost_at.filter(|_| still_polled);
+            *pending = Pending { sent: in_flight, polls, lost_at, ..*pending };
+            after.is_some()
+        });
+        self.in_vain = if gained { 0 } else { self.in_vain.saturating_add(unheard) };
+    }
+
+    /// Forgets what was sent so long ago that its frames tell of it.
+    fn land(&mut self, now: Instant) {
+        while self.flight.front().is_some_and(|sent| now.since(sent.at) >= self.flight_time) {
+            self.flight.pop_front();
+        }
+    }
+
+    /// Returns the share of packets that arrive there.
+    pub(super) fn delivery(&self) -> f64 {
+        self.delivery.value()
+    }
+
+    /// Returns the share that arrives there of what link state promised, if it is being served.
+    pub(super) fn share_of_promise(&self) -> Option<f64> {
+        (!self.pending.is_empty()).then(|| self.delivery.share_of_promise())
+    }
+
+    /// Returns how far it is expected to be behind `rank` in a generation, if it wants it.
+    pub(super) fn lacks(&self, generation: u32, rank: u8) -> Option<f64> {
+        let known = f64::from(self.wants.rank(generation)?);
+        let sent = self.pending.get(&generation).map_or(0.0, |pending| pending.sent);
+        Some((f64::from(rank) - known - self.delivery() * sent).max(0.0))
+    }
+
+    /// Returns whether it is served if it lacks this much.
+    pub(super) fn is_served(lacks: f64) -> bool {
+        lacks <= MARGIN
+    }
+
+    /// Returns whether it lacks enough for a packet of a generation that is not whole.
+    pub(super) fn is_far_behind(lacks: f64) -> bool {
+        lacks >= GAP
+    }
+
+    /// Returns whether it gets data: it answers, and what it has does not pile up there.
+    pub(super) fn takes_data(&self, now: Instant) -> bool {
+        let is_served = !self.is_on_trial() || (self.number.is_some() && now >= self.trial_at);
+        is_served && (self.wants.receives || self.wants.backlog < BACKLOG)
+    }
+
+    /// Returns how long it gets nothing after a trial.
+    fn trial_pause(&self, packet_time: Duration) -> Duration {
+        let first = packet_time.mul_f64(TRIAL_PAUSE).max(self.answers.late(&ANSWERS));
+        Backoff { first: first.min(TRIAL_LONGEST), longest: TRIAL_LONGEST }.pause(self.trials)
+    }
+
+    fn misses_answers(&self) -> bool {
+        f64::from(self.unanswered) * self.back >= MISSING_ANSWERS
+    }
+
+    /// Returns whether nothing says that packets reach it.
+    fn is_on_trial(&self) -> bool {
+        self.unheard >= UNHEARD || self.misses_answers() || self.in_vain >= IN_VAIN
+    }
+
+    /// Returns whether a poll about a generation that it wants was lost.
+    pub(super) fn is_poll_lost(&self, generation: u32, now: Instant) -> bool {
+        let lost_at = self.pending.get(&generation).and_then(|pending| pending.lost_at);
+        lost_at.is_some_and(|at| at <= now) && self.wants.rank(generation).is_some()
+    }
+
+    /// Notes that a packet of a generation is sent. Returns whether it is to be polled at once.
+    pub(super) fn note_sent(
+        &mut self,
+        generation: u32,
+        packet_time: Duration,
+        now: Instant,
+    ) -> bool {
+        if self.wants.rank(generation).is_none() {
+            return false;
+        }
+        self.pending.entry(generation).or_default().sent += 1.0;
+        let least = self.shortest_answer;
+        let is_long = least > packet_time.mul_f64(LONG_FLIGHT);
+        self.flight_time = if is_long { least } else { Duration::ZERO };
+        self.land(now);
+        if !self.flight_time.is_zero() && self.flight.len() < MOST_IN_FLIGHT {
+            self.flight.push_back(Sent { generation, at: now });
+        }
+        let was_on_trial = self.is_on_trial();
+        self.unheard = self.unheard.saturating_add(1);
+        if !self.is_on_trial() {
+            return false;
+        }
+        self.tried += 1;
+        if was_on_trial && self.tried < TRIAL {
+            return false;
+        }
+        let gains = self.in_vain < IN_VAIN;
+        self.trial_at = now + if gains { self.trial_pause(packet_time) } else { TRIAL_LONGEST };
+        self.trials = self.trials.saturating_add(u32::from(self.misses_answers()));
+        self.tried = 0;
+        gains
+    }
+
+    /// Notes that the packet polls it.
+    pub(super) fn note_poll(&mut self, generation: u32, packet_time: Duration, now: Instant) {
+        if self.wants.rank(generation).is_some() {
+            let pending = self.pending.entry(generation).or_default();
+            let first = packet_time.mul_f64(POLL_PACKETS).max(self.answers.late(&ANSWERS));
+            let pauses = Backoff { first: first.min(LONGEST_POLL), longest: LONGEST_POLL };
+            if pending.polls == 0 {
+                pending.polled_at = now;
+            }
+            pending.lost_at = Some(now + pauses.pause(pending.polls));
+            pending.polls += 1;
+            self.unanswered += 1;
+        }
+    }
+
+    /// Returns when the polls to it count as lost, and when it gets packets again.
+    pub(super) fn timeouts(&self) -> impl Iterator<Item = Instant> + '_ {
+        self.pending.values().filter_map(|pending| pending.lost_at).chain([self.trial_at])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const AT: Instant = Instant::from_nanos(1_000_000_000);
+    const PACKET_TIME: Duration = Duration::from_millis(1);
+
+    fn wants(first: u32, ranks: &[u8]) -> Wants {
+        Wants { receives: true, ..Wants::from(first, ranks.iter().copied(), 200) }
+    }
+
+    /// A child over a link that was told to deliver half, which has been heard.
+    fn child() -> Child {
+        let mut child = Child::expected(0.5, 0.5, AT);
+        child.hear(wants(0, &[]), 1, |_| 32, AT);
+        child
+    }
+
+    #[test]
+    fn it_is_served_once_what_it_was_sent_should_have_arrived() {
+        let mut child = child();
+        for sent in 0..64 {
+            assert!(!Child::is_served(child.lacks(0, 32).unwrap()), "after {sent} packets");
+            child.note_sent(0, PACKET_TIME, AT);
+        }
+        assert!(Child::is_served(child.lacks(0, 32).unwrap()));
+        // It has 24 of them: the rest is worth another 16 packets and more, as the link is worse.
+        child.hear(wants(0, &[24]), 2, |_| 32, AT);
+        let lacks = child.lacks(0, 32).unwrap();
+        assert!((lacks - 8.0).abs() < 1e-9 && child.delivery() < 0.5, "{lacks}");
+        child.hear(wants(1, &[]), 3, |_| 32, AT);
+        assert_eq!(child.lacks(0, 32), None);
+    }
+
+    #[test]
+    fn what_it_was_sent_before_it_was_heard_says_nothing_about_its_link() {
+        let mut child = Child::expected(0.9, 0.9, AT);
+        for _ in 0..90 {
+            child.note_sent(0, PACKET_TIME, AT);
+        }
+        child.hear(wants(0, &[]), 7, |_| 64, AT);
+        assert!((child.delivery() - 0.9).abs() < 1e-9);
+        assert!((child.lacks(0, 64).unwrap() - 64.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_poll_that_is_not_answered_is_repeated_more_and_more_rarely() {
+        let mut child = child();
+        let (mut now, mut pauses) = (AT, Vec::new());
+        for _ in 0..10 {
+            child.note_poll(0, PACKET_TIME, now);
+            assert!(!child.is_poll_lost(0, now));
+            let lost_at = child.timeouts().filter(|at| *at > now).min().unwrap();
+            pauses.push(lost_at.since(now).as_millis());
+            now = lost_at;
+            assert!(child.is_poll_lost(0, now));
+        }
+        assert_eq!(pauses, [12, 24, 48, 96, 192, 250, 250, 250, 250, 250]);
+        // If half of its answers arrive, eight in a row are hardly lost by chance.
+        let trial =
+            (0..100).take_while(|_| child.takes_data(now) && !child.note_sent(0, PACKET_TIME, now));
+        assert_eq!(trial.count() as u32, TRIAL - 1);
+        assert!(!child.takes_data(now));
+        child.hear(wants(0, &[]), 2, |_| 32, now);
+        assert!(child.takes_data(now));
+        let mut never_heard = Child::expected(0.5, 0.5, AT);
+        (0..10).for_each(|_| never_heard.note_poll(0, PACKET_TIME, AT));
+        assert!(!never_heard.takes_data(AT));
+    }
+
+    #[test]
+    fn what_a_list_has_no_room_for_was_not_lost() {
+        let mut child = child();
+        for generation in 0..4 {
+            (0..8).for_each(|_| assert!(!child.note_sent(generation, PACKET_TIME, AT)));
+        }
+        // The frame lists two of the four generations.
+        let cut = Wants { receives: true, ..Wants::from(0, [4, 4, 4, 4].into_iter(), 2) };
+        child.hear(cut, 2, |_| 32, AT);
+        assert!((child.delivery() - 0.5).abs() < 1e-9);
+        assert_eq!(child.lacks(1, 32), Some(28.0));
+        assert_eq!(child.lacks(2, 32), Some(28.0), "eight packets are on their way");
+        child.hear(wants(0, &[4, 4, 4, 4]), 3, |_| 32, AT);
+        assert!((child.delivery() - 0.5).abs() < 1e-9 && child.lacks(2, 32) == Some(28.0));
+    }
+
+    /// Sends a generation of 32 packets that asks at its end, 10 us for each. Returns when it is
+    /// sent.
+    fn send_by_cable(child: &mut Child, generation: u32, begin: Instant) -> Instant {
+        let packet_time = Duration::from_micros(10);
+        let times = (0..32).map(|packet| begin + packet_time * packet);
+        times.for_each(|at| assert!(!child.note_sent(generation, packet_time, at)));
+        child.note_poll(generation, packet_time, begin + packet_time * 32);
+        begin + packet_time * 32
+    }
+
+    #[test]
+    fn what_is_on_its_way_by_cable_was_not_lost() {
+        let mut child = Child::expected(1.0, 1.0, AT);
+        child.hear(wants(0, &[]), 1, |_| 32, AT);
+        let mut now = send_by_cable(&mut child, 0, AT);
+        now = now + Duration::from_millis(1);
+        child.hear(wants(1, &[]), 2, |_| 32, now);
+
+        // An answer takes as long as a hundred packets, so three generations are under way. That
+        // of the first says nothing about the others.
+        let mut ends = Vec::new();
+        for generation in 1..=3 {
+            now = send_by_cable(&mut child, generation, now);
+            ends.push(now);
+        }
+        assert!(!child.is_poll_lost(1, ends[0] + Duration::from_micros(500)), "too early to say");
+        child.hear(wants(2, &[]), 3, |_| 32, ends[0] + Duration::from_millis(1));
+        assert!(child.delivery() > 0.98, "{}", child.delivery());
+        assert!(child.lacks(3, 32).unwrap() < 1.0, "all are on their way");
+
+        // A generation of which nothing came is missing once its answer should have been here.
+        child.hear(wants(2, &[]), 4, |_| 32, ends[2] + Duration::from_millis(2));
+        assert_eq!(child.lacks(3, 32), Some(32.0));
+        assert!(child.delivery() < 0.9);
+    }
+
+    #[test]
+    fn a_trial_pauses_for_packets_or_an_answer_and_for_no_fixed_time() {
+        let mut child = Child::expected(1.0, 1.0, AT);
+        let pause = |child: &Child| child.trial_pause(Duration::from_micros(10)).as_micros();
+        assert_eq!(pause(&child), 640);
+        child.answers.add(Duration::from_millis(5), &ANSWERS);
+        assert_eq!(pause(&child), 5000);
+    }
+
+    #[test]
+    fn one_that_is_not_heard_gets_few_packets_at_a_time() {
+        let mut child = child();
+        let (mut now, mut bursts) = (AT, Vec::new());
+        for _ in 0..13 {
+            let mut sent = 0;
+            while child.takes_data(now) {
+                let is_polled = child.note_sent(0, PACKET_TIME, now);
+                sent += 1;
+                assert_eq!(is_polled, !child.takes_data(now));
+            }
+            bursts.push((sent, child.trial_at.since(now).as_millis()));
+            child.note_poll(0, PACKET_TIME, now);
+            now = child.trial_at;
+        }
+        // Half of its answers arrive. Once eight are missing, the pauses grow.
+        let trials = [64, 64, 64, 64, 64, 64, 64, 64, 128, 256, 512, 1000];
+        assert_eq!(bursts[0], (UNHEARD, 64));
+        assert_eq!(bursts[1..], trials.map(|pause| (TRIAL, pause)));
+        child.hear(wants(0, &[1]), 2, |_| 32, now);
+        (0..UNHEARD)
+            .for_each(|_| assert!(child.takes_data(now) | child.note_sent(0, PACKET_TIME, now)));
+    }
+
+    #[test]
+    fn one_whose_rank_does_not_grow_gets_few_packets_a_second() {
+        let mut child = child();
+        let (mut now, mut sent) = (AT, 0);
+        for number in 2..2002 {
+            now = now + Duration::from_millis(5);
+            child.hear(wants(0, &[]), number, |_| 32, now);
+            for _ in 0..10 {
+                if child.takes_data(now) {
+                    child.note_sent(0, PACKET_TIME, now);
+                    sent += 1;
+                }
+            }
+        }
+        assert!((IN_VAIN + 9 * TRIAL..=IN_VAIN + 11 * TRIAL).contains(&sent), "{sent} in 10 s");
+        child.hear(wants(0, &[1]), 2002, |_| 32, now);
+        assert!(child.takes_data(now));
+    }
+
+    proptest! {
+        /// Whatever a child says, what is expected of it stays within bounds, and packets without
+        /// word from it are few.
+        #[test]
+        fn no_report_upsets_it(
+            steps in prop::collection::vec(
+                (any::<u32>(), prop::collection::vec(any::<u8>(), 0..20), 0..40u32, any::<u16>()),
+                1..50,
+            ),
+        ) {
+            let mut child = child();
+            let mut now = AT;
+            for (first, ranks, sent, number) in steps {
+                let first = if first % 2 == 0 { first % 4 } else { first };
+                child.hear(wants(first, &ranks), number, |g| if g < 4 { 32 } else { 0 }, now);
+                let mut taken = 0;
+                for packet in 0..sent * 10 {
+                    if child.takes_data(now) && child.wants.rank(packet % 4).is_some() {
+                        child.note_sent(packet % 4, PACKET_TIME, now);
+                        taken += 1;
+                    }
+                }
+                prop_assert!(taken <= UNHEARD + TRIAL, "{taken}");
+                prop_assert!((0.0..=1.0).contains(&child.delivery()));
+                for generation in 0..5 {
+                    if let Some(lacks) = child.lacks(generation, 32) {
+                        prop_assert!((0.0..=32.0).contains(&lacks));
+                    }
+                }
+                child.note_poll(0, PACKET_TIME, now);
+                now = now + Duration::from_millis(u64::from(sent));
+            }
+        }
+    }
+}

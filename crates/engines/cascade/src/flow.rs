@@ -1,0 +1,386 @@
+//! One transfer at one node: what it holds, its children, its way up, and what to send next.
+
+use super::child::Child;
+use super::frame::{DataHeader, Report, UNWANTED, Wants};
+use super::held::{Held, Role};
+use super::upstream::Upstream;
+use ncmesh_engine::Context;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::pacing::{Pacing, PacingPolicy};
+use ncmesh_wire::NodeId;
+use rand_core::RngCore;
+use std::collections::BTreeMap;
+
+/// Most children of a node.
+const MOST_CHILDREN: usize = 64;
+/// A node sends from this many generations, counted from the lowest that a child wants: a child
+/// that gets little holds the others back by no more than that.
+const WINDOW: u32 = Report::LISTED as u32;
+/// A child waits for its packets if it receives less than this share of what the best child does.
+const DEFERRED: f64 = 0.5;
+/// Bytes of generations that are kept though nobody here or below wants them, and the time for
+/// which a relay without children keeps them after the transfer was last heard.
+const KEPT: usize = 16 << 20;
+const KEPT_FOR: Duration = Duration::from_secs(30);
+/// Time that a node leaves to a child which was heard to feed others, and that it waits where few
+/// packets arrive.
+const PACING: PacingPolicy = PacingPolicy { slot: 1.3, ease: 2.0, most_ease: 8.0 };
+
+/// Worth of a packet of a generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Worth {
+    Nothing,
+    /// It serves only children who can wait for it.
+    Later,
+    Now,
+}
+
+/// One transfer at one node.
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub held: Held,
+    pub children: BTreeMap<NodeId, Child>,
+    pub upstream: Upstream,
+    /// Number of the last frame that this node sent.
+    number: u16,
+    pacing: Pacing,
+    /// When a data packet was last sent, and when anything of the transfer was last heard.
+    pub sent_at: Instant,
+    pub heard_at: Instant,
+}
+
+impl Flow {
+    /// Returns a transfer of which nothing is known but `held`.
+    pub(super) fn new(held: Held, rng: &mut impl RngCore, now: Instant) -> Self {
+        Self {
+            held,
+            children: BTreeMap::new(),
+            upstream: Upstream::default(),
+            number: rng.next_u32() as u16,
+            pacing: Pacing::new(PACING, now),
+            sent_at: now,
+            heard_at: now,
+        }
+    }
+
+    /// Returns the number of this node's next frame.
+    pub(super) fn next_number(&mut self) -> u16 {
+        self.number = self.number.wrapping_add(1);
+        self.number
+    }
+
+    // ---- children
+
+    /// Takes a node for a child until it is heard, if there is room for it.
+    pub(super) fn expect_child(&mut self, cx: &Context<'_>, node: NodeId) {
+        if self.children.len() < MOST_CHILDREN {
+            let (to, from) = (cx.topology.delivery(cx.me, node), cx.topology.delivery(node, cx.me));
+            self.children.entry(node).or_insert_with(|| Child::expected(to, from, cx.now));
+        }
+    }
+
+    /// Takes what a child wants. One that wants nothing is no child any more.
+    pub(super) fn hear_child(
+        &mut self,
+        cx: &Context<'_>,
+        node: NodeId,
+        (number, wants): (u16, &Wants),
+    ) {
+        if wants.lowest().is_none() {
+            self.children.remove(&node);
+        } else {
+            let lowest = self.lowest_wanted();
+            self.expect_child(cx, node);
+            let Some(child) = self.children.get_mut(&node) else { return };
+            child.hear(wants.clone(), number, |g| self.held.packets(g), cx.now);
+
+            // A generation that was not wanted before is asked for at once.
+            let is_new = self.lowest_wanted().is_some_and(|now| lowest.is_none_or(|l| now < l));
+            if is_new && !self.held.is_source() {
+                self.upstream.report(cx.now);
+            }
+        }
+        self.drop_unwanted();
+    }
+
+    /// Removes a child that said in its frame of this number that it has another parent.
+    pub(super) fn lose_child(&mut self, node: NodeId, number: u16) {
+        if self.children.get(&node).is_some_and(|child| !child.is_stale(number)) {
+            self.children.remove(&node);
+            self.drop_unwanted();
+        }
+    }
+
+    /// Forgets most of what nobody here or below wants. Not all: a child that was lost may come
+    /// back, and another node may take this one for its parent.
+    pub(super) fn drop_unwanted(&mut self) {
+        self.drop_unwanted_beyond(KEPT);
+    }
+
+    /// Forgets what nobody here or below wants, but for what `limit` bytes hold.
+    pub(super) fn drop_unwanted_beyond(&mut self, limit: usize) {
+        let children = &self.children;
+        let is_wanted = |g| children.values().any(|child| child.wants.rank(g).is_some());
+        self.held.drop_unwanted(limit, is_wanted);
+    }
+
+    // ---- what is wanted from upstream
+
+    /// Returns whether a generation is wanted from upstream.
+    pub(super) fn is_wanted(&self, generation: u32) -> bool {
+        let below = |child: &Child| child.wants.rank(generation).is_some();
+        generation < self.held.len()
+            && !self.held.is_whole(generation)
+            && (self.held.lacks(generation) || self.children.values().any(below))
+    }
+
+    /// Returns the lowest generation that is wanted from upstream.
+    pub(super) fn lowest_wanted(&self) -> Option<u32> {
+        let below = self.children.values().filter_map(|child| child.wants.lowest());
+        let lowest = below.chain(self.held.lowest_lacking()).min()?;
+        (lowest..self.held.len()).find(|g| self.is_wanted(*g))
+    }
+
+    /// Returns what this node wants, with at most `listed` ranks.
+    pub(super) fn wants(&self, listed: usize) -> Wants {
+        let rank = |g| if self.is_wanted(g) { self.held.rank(g) } else { UNWANTED };
+        let lowest = self.lowest_wanted().filter(|_| !self.held.is_source());
+        let wants = match lowest {
+            None => Wants::nothing(),
+            Some(first) => Wants::from(first, (first..self.held.len()).map(rank), listed),
+        };
+        // How much a parent may send ahead depends on what this node still holds for the child that
+        // lacks fewest generations. Counting those of the slowest child would hold back the others
+        // for a branch that is slow anyway. What is whole beyond a gap does not count: the gap must
+        // be filled.
+        let end = lowest.unwrap_or(self.held.len());
+        let lacking = |child: &Child| {
+            let begun = child.wants.lowest().into_iter().flat_map(|lowest| self.held.begun(lowest));
+            let before = begun.take_while(|g| *g < end);
+            before.filter(|g| self.held.is_whole(*g) && child.wants.rank(*g).is_some()).count()
+        };
+        let backlog = self.children.values().map(lacking).min().unwrap_or(0);
+        Wants {
+            backlog: backlog.min(usize::from(u8::MAX)) as u8,
+            receives: matches!(self.held.role, Role::Receiver(_)),
+            forwards: !self.children.is_empty(),
+            feeds: self.children.values().any(|child| child.wants.forwards),
+            ..wants
+        }
+    }
+
+    // ---- what is sent
+
+    /// Returns the generation to send a packet of now, if there is one: the lowest that is worth
+    /// it, before those that can wait.
+    pub(super) fn next_generation(&self, now: Instant) -> Option<u32> {
+        if now < self.pacing.until() {
+            return None;
+        }
+        let lowest = self.children.values().filter_map(|child| child.wants.lowest()).min()?;
+        let end = lowest.saturating_add(WINDOW).min(self.held.len());
+        if self.held.is_source() {
+            self.first_worth_sending(lowest..end, now)
+        } else {
+            self.first_worth_sending(self.held.begun(lowest).take_while(|g| *g < end), now)
+        }
+    }
+
+    /// A child over a link far poorer than another's needs many packets of each generation that
+    /// serve nobody else. If no child forwards, they are sent when the others have theirs: those
+    /// have them sooner, and the poor one has its own no later. While a child forwards, packets for
+    /// another cost less, for the one that forwards has its hands full.
+    fn first_worth_sending(
+        &self,
+        generations: impl Iterator<Item = u32>,
+        now: Instant,
+    ) -> Option<u32> {
+        let forwards = self.children.values().any(|child| child.wants.forwards);
+        let best = self.children.values().map(Child::delivery).fold(0.0, f64::max);
+        let defer_below = if forwards { 0.0 } else { DEFERRED * best };
+        let mut later = None;
+        for generation in generations {
+            match self.worth(generation, defer_below, now) {
+                Worth::Now => return Some(generation),
+                Worth::Later => later = later.or(Some(generation)),
+                Worth::Nothing => {}
+            }
+        }
+        later
+    }
+
+    /// Returns whether a packet of a generation is worth sending. Of one that is whole: if a child
+    /// is expected to lack something, or did not answer a poll. Of another: if all that want it are
+    /// far behind, for more will come that serves them all. Children can wait whose links deliver
+    /// less than `defer_below`.
+    fn worth(&self, generation: u32, defer_below: f64, now: Instant) -> Worth {
+        let rank = self.held.rank(generation);
+        if rank == 0 {
+            return Worth::Nothing;
+        }
+        // One packet serves all children at once, so it is worth sending if a single one lacks
+        // something. A generation that is not whole waits until all who want it are far behind,
+        // since what this node still receives makes each packet more likely to be innovative.
+        let (mut is_lacking, mut is_unanswered) = (false, false);
+        let (mut are_far_behind, mut can_wait) = (true, true);
+        for child in self.children.values() {
+            let Some(lacks) = child.lacks(generation, rank) else { continue };
+            is_unanswered |= child.is_poll_lost(generation, now);
+            are_far_behind &= Child::is_far_behind(lacks);
+            if !Child::is_served(lacks) && child.takes_data(now) {
+                is_lacking = true;
+                can_wait &= child.delivery() < defer_below;
+            }
+        }
+        let is_worth_it = if self.held.is_whole(generation) {
+            is_lacking || is_unanswered
+        } else {
+            is_lacking && are_far_behind
+        };
+        match is_worth_it {
+            false => Worth::Nothing,
+            true if can_wait && !is_unanswered => Worth::Later,
+            true => Worth::Now,
+        }
+    }
+
+    /// Notes that a packet of a generation is sent now. Returns its header, and the packet to send
+    /// if one is to be sent as it is.
+    pub(super) fn note_sent(
+        &mut self,
+        me: NodeId,
+        generation: u32,
+        packet_time: Duration,
+        now: Instant,
+    ) -> (DataHeader, Option<u8>) {
+        let (rank, wants) = (self.held.rank(generation), self.wants(DataHeader::LISTED));
+        let systematic = match &mut self.held.role {
+            Role::Source(sending) => sending.take_uncoded(generation, rank),
+            Role::Receiver(_) | Role::Relay => None,
+        };
+
+        // Once all children should have everything, they are asked.
+        let (mut are_served, mut is_due) = (self.held.is_whole(generation), false);
+        for child in self.children.values_mut() {
+            is_due |= child.note_sent(generation, packet_time, now);
+            are_served &= child.lacks(generation, rank).is_none_or(Child::is_served);
+        }
+        let poll = are_served || is_due;
+        if poll {
+            for child in self.children.values_mut() {
+                child.note_poll(generation, packet_time, now);
+            }
+        }
+        self.sent_at = now;
+        let header = DataHeader {
+            flow: self.held.manifest.flow,
+            generation,
+            packets: self.held.packets(generation),
+            rank,
+            poll,
+            number: self.next_number(),
+            parent: self.upstream.parent.unwrap_or(me),
+            wants,
+        };
+        (header, systematic)
+    }
+
+    /// Leaves the channel to a child that was heard to send, if it feeds others that forward.
+    pub(super) fn make_way(&mut self, child: NodeId, packet_time: Duration, now: Instant) {
+        if self.children.get(&child).is_some_and(|child| child.wants.feeds) {
+            self.pacing.make_way(packet_time, now);
+        }
+    }
+
+    /// Waits for a random time if far fewer packets arrive than the links let through: others that
+    /// cannot be heard send at the same time.
+    pub(super) fn ease(&mut self, packet_time: Duration, now: Instant, rng: &mut impl RngCore) {
+        let shares = self.children.values().filter_map(Child::share_of_promise);
+        let share = shares.fold(f64::INFINITY, f64::min);
+        self.pacing.ease(share, packet_time, now, rng);
+    }
+
+    // ---- time
+
+    /// Forgets children that keep silent. Returns whether the transfer still concerns this node.
+    pub(super) fn expire(&mut self, now: Instant) -> bool {
+        let before = self.children.len();
+        self.children.retain(|_, child| !child.is_gone(now));
+        if self.children.len() < before {
+            self.drop_unwanted();
+        }
+        !self.is_idle() || now.since(self.heard_at) < KEPT_FOR
+    }
+
+    /// Returns whether this node passes nothing on and wants nothing.
+    pub(super) fn is_idle(&self) -> bool {
+        self.held.is_relay() && self.children.is_empty()
+    }
+
+    /// Returns the first time later than `after` at which it has something to do.
+    pub(super) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        let polls = self.children.values().flat_map(Child::timeouts);
+        let own = self.upstream.timeouts().chain([self.pacing.until()]);
+        polls.chain(own).filter(|at| *at > after).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Data;
+    use ncmesh_engine::counters::Counters;
+    use ncmesh_engine::file::{Geometry, Manifest};
+    use ncmesh_engine::rng::stream;
+    use ncmesh_engine::storage::MemoryStorage;
+    use ncmesh_engine::testing::symmetric;
+    use ncmesh_transfer::frame::Coding;
+    use ncmesh_wire::FlowId;
+    use std::collections::VecDeque;
+
+    #[test]
+    fn generations_behind_a_gap_are_no_backlog() {
+        let topology = symmetric(&[(1, 2, 0.9), (2, 3, 0.9)]);
+        let cx = Context {
+            now: Instant::default(),
+            me: NodeId(2),
+            epoch: 1,
+            mtu: 1500,
+            topology: &topology,
+            rng: &mut stream(1, NodeId(2), "flow", "test"),
+            counters: &mut Counters::default(),
+            events: &mut VecDeque::new(),
+            storage: &mut MemoryStorage::default(),
+        };
+        let geometry = Geometry::new(6 * 4 * 100, 4, 100).unwrap();
+        let id = FlowId { source: NodeId(1), serial: 1 };
+        let (root, hash) = ([0; 32], [0; 32]);
+        let manifest = Manifest { flow: id, name: "f".into(), geometry, root, hash };
+        let mut flow = Flow::new(Held::new(manifest, Role::Relay), cx.rng, cx.now);
+        flow.hear_child(&cx, NodeId(3), (1, &Wants::from(0, [].into_iter(), 200)));
+
+        let receive = |flow: &mut Flow, generation: u32| {
+            let packets = geometry.packets(generation);
+            for packet in 0..packets {
+                let header = DataHeader {
+                    flow: id,
+                    generation,
+                    packets,
+                    rank: packets,
+                    poll: false,
+                    number: 0,
+                    parent: NodeId(1),
+                    wants: Wants::nothing(),
+                };
+                let coding = Coding::Systematic(packet);
+                flow.held.absorb(&Data { header, coding, payload: &[packet; 100] });
+            }
+        };
+        (1..geometry.batches()).for_each(|generation| receive(&mut flow, generation));
+        let wants = flow.wants(200);
+        assert_eq!((wants.lowest(), wants.backlog), (Some(0), 0), "generation 0 is to be sent");
+        receive(&mut flow, 0);
+        let all = geometry.batches() as u8;
+        assert_eq!((flow.wants(200).lowest(), flow.wants(200).backlog), (None, all));
+    }
+}

@@ -1,0 +1,334 @@
+//! Upstream: which neighbour is the parent, and when it is told what this node wants.
+//!
+//! The parent is the next node on the shortest path from the source, by the ETX of both directions:
+//! data come down a link and reports go up. A path of a few good links beats one long poor link
+//! even where the poor one was lucky a few times. Where a link brings nothing back, reports take
+//! another way.
+
+use super::tree::METRIC;
+use ncmesh_engine::Context;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::backoff::Backoff;
+use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
+use ncmesh_engine::toolkit::report::{ReportPolicy, ReportTimer};
+use ncmesh_engine::topology::Paths;
+use ncmesh_wire::NodeId;
+use std::collections::BTreeMap;
+
+/// How much cheaper the path by another parent must be, and in how many checks in a row. Estimates
+/// waver; each change costs what the old parent has on its way.
+const HYSTERESIS: f64 = 1.3;
+const CHECKS: u32 = 3;
+/// How a neighbour's packets are counted. A poor link counts by what it carries.
+const COUNT: DeliveryPolicy = DeliveryPolicy { half_life: 128.0, evidence: 32.0 };
+/// ETX by which a neighbour must be nearer to the source to take the place of a poor parent, so
+/// that no two nodes take each other.
+const NEARER: f64 = 0.5;
+/// Packets of others, for each of a neighbour's, below which its packets do not collide here.
+const QUIET_BELOW: f64 = 0.25;
+/// Most neighbours whose packets are counted.
+const MOST_COUNTED: usize = 64;
+/// Rounds of questions without an answer after which a parent counts as silent, and after which it
+/// is avoided, and for how long.
+const SILENT: u32 = 2;
+const GIVE_UP: u32 = 5;
+const AVOIDED: Duration = Duration::from_secs(30);
+/// How a report is sent.
+const REPORT: ReportPolicy = ReportPolicy { loss: 0.05, copies: 4, between: 4.0 };
+/// Time without data of the parent after which it is asked again, and the pauses after that.
+const QUIET: Duration = Duration::from_millis(300);
+const ASK_AGAIN: Backoff =
+    Backoff { first: Duration::from_millis(600), longest: Duration::from_secs(5) };
+
+/// The way up of one transfer at one node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Upstream {
+    pub parent: Option<NodeId>,
+    /// The parent in the tree that the transfer begins with: it is the first, if it is good enough.
+    pub planned: Option<NodeId>,
+    /// Checks in a row in which another one was better.
+    better: u32,
+    /// Packets counted of neighbours.
+    links: BTreeMap<NodeId, Counted>,
+    /// Neighbours that did not serve this node, or spoiled what it took from them, and until when
+    /// they are no parents.
+    avoided: BTreeMap<NodeId, Instant>,
+    report: ReportTimer,
+    /// Data packets of the parent in a row that asked for a report, and that were not wanted.
+    polls: u32,
+    unwanted: u32,
+    ask_at: Option<Instant>,
+    /// Rounds of questions since the parent was last heard to send data.
+    asked: u32,
+}
+
+/// Packets of a neighbour: the number of the last one, and the share that was heard.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    number: u16,
+    heard: CountedDelivery,
+}
+
+impl Upstream {
+    /// Counts a frame with this number of a neighbour, of whose frames link state `told` that this
+    /// share arrives.
+    pub(super) fn count(&mut self, neighbor: NodeId, number: u16, told: f64) {
+        if self.links.len() >= MOST_COUNTED && !self.links.contains_key(&neighbor) {
+            return;
+        }
+        let heard = CountedDelivery::new(told, &COUNT);
+        let first = Counted { number: number.wrapping_sub(1), heard };
+        let counted = self.links.entry(neighbor).or_insert(first);
+        let sent = f64::from(number.wrapping_sub(counted.number)).clamp(1.0, COUNT.half_life);
+        counted.heard.count(sent, 1.0);
+        counted.number = number;
+    }
+
+    /// Notes a data packet of the parent: whether it asks for a report, and whether it was wanted.
+    pub(super) fn hear_parent(&mut self, polls: bool, is_wanted: bool, now: Instant) {
+        self.polls = if polls { self.polls.saturating_add(1) } else { 0 };
+        self.asked = 0;
+        self.ask_at = Some(now + QUIET);
+        // The parent may send them to others, and know that this node does not want them.
+        self.unwanted = if is_wanted { 0 } else { self.unwanted.saturating_add(1) };
+        if polls || self.unwanted.is_power_of_two() {
+            self.report(now);
+        }
+    }
+
+    /// Lets a report go out now.
+    pub(super) fn report(&mut self, now: Instant) {
+        self.report.request(now);
+    }
+
+    /// Returns the parent if it is to be told now what is wanted.
+    pub(super) fn reports_to(&self, now: Instant) -> Option<NodeId> {
+        self.parent.filter(|_| self.report.is_due(now))
+    }
+
+    /// Notes that a copy of a report is sent over a link that delivers this share of frames.
+    pub(super) fn note_reported(&mut self, delivery: f64, packet_time: Duration, now: Instant) {
+        if self.report.is_new() {
+            self.ask_at = Some(now + ASK_AGAIN.pause(self.asked));
+            self.asked = self.asked.saturating_add(1);
+        }
+        // A parent that asks again may not have heard the report: those whom this node does not
+        // hear send at the same time.
+        let extra = self.polls.saturating_sub(1);
+        self.report.note_sent(delivery, extra, &REPORT, packet_time, now);
+    }
+
+    /// Returns whether the parent has been silent for so long that it is to be asked again.
+    pub(super) fn take_question(&mut self, now: Instant) -> bool {
+        let is_due = self.report.due().is_none() && self.ask_at.is_some_and(|at| at <= now);
+        self.ask_at = self.ask_at.filter(|_| !is_due);
+        is_due
+    }
+
+    /// Lets a report go out if none was sent yet, or nothing says when.
+    pub(super) fn report_if_idle(&mut self, now: Instant) {
+        if self.ask_at.is_none() {
+            self.report(now);
+        }
+    }
+
+    /// Notes that what was taken from a neighbour was forged.
+    pub(super) fn avoid(&mut self, neighbor: NodeId, now: Instant) {
+        self.avoided.insert(neighbor, now + AVOIDED);
+    }
+
+    /// Looks for the best parent towards `source`; `is_check` if this is a check of its interval.
+    /// Returns the former parent if there is a new one.
+    pub(super) fn review(
+        &mut self,
+        cx: &Context<'_>,
+        source: NodeId,
+        is_check: bool,
+    ) -> Option<NodeId> {
+        self.avoided.retain(|_, until| cx.now < *until);
+        if let Some(parent) = self.parent.filter(|_| self.asked >= GIVE_UP) {
+            self.avoid(parent, cx.now);
+        }
+        let paths = cx.topology.paths_from(source, METRIC);
+        let own = paths.etx(cx.me)?;
+        let best = self.best(cx, &paths, own)?;
+        let Some(parent) = self.parent.filter(|parent| *parent != best) else {
+            self.better = 0;
+            if self.parent.is_none() {
+                let limit = HYSTERESIS * self.cost(cx, &paths, best);
+                let planned = self.planned.filter(|p| self.cost(cx, &paths, *p) < limit);
+                self.adopt(planned.unwrap_or(best), cx.now);
+            }
+            return None;
+        };
+
+        // A parent that is no nearer to the source than this node might be served by it.
+        let is_behind = paths.etx(parent).is_none_or(|etx| etx >= own);
+        let is_better = self.cost(cx, &paths, parent) > HYSTERESIS * self.cost(cx, &paths, best);
+        self.better = if is_better { self.better + u32::from(is_check) } else { 0 };
+        let is_bad = self.asked >= SILENT || self.is_bad(cx, parent);
+        if is_behind || (is_better && (is_bad || self.better >= CHECKS)) {
+            self.adopt(best, cx.now);
+            return Some(parent);
+        }
+        None
+    }
+
+    fn adopt(&mut self, parent: NodeId, now: Instant) {
+        self.parent = Some(parent);
+        (self.better, self.asked, self.polls) = (0, 0, 0);
+        self.report = ReportTimer::default();
+        self.report(now);
+    }
+
+    /// Returns the neighbour on the shortest path or, if its link is poor or it is avoided, the
+    /// best of all that are clearly nearer to the source.
+    fn best(&self, cx: &Context<'_>, paths: &Paths, own: f64) -> Option<NodeId> {
+        let first = paths.parent(cx.me)?;
+        if !self.is_bad(cx, first) {
+            return Some(first);
+        }
+        let hears = cx.topology.state(cx.me).map(|state| &state.hears);
+        let neighbors = hears.into_iter().flat_map(|hears| hears.keys().copied());
+        let nearer = neighbors.filter(|n| paths.etx(*n).is_some_and(|etx| etx + NEARER <= own));
+        let costs = nearer.chain([first]).map(|n| (self.cost(cx, paths, n), n));
+        costs.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, best)| best)
+    }
+
+    /// Returns the ETX from the source to this node by a parent.
+    fn cost(&self, cx: &Context<'_>, paths: &Paths, parent: NodeId) -> f64 {
+        if self.avoided.contains_key(&parent) {
+            return f64::INFINITY;
+        }
+        let told = cx.topology.delivery(parent, cx.me);
+        let down = self.poor_delivery(cx, parent).unwrap_or(told);
+        let up = cx.topology.delivery(cx.me, parent);
+        paths.etx(parent).map_or(f64::INFINITY, |etx| etx + 1.0 / METRIC.success(down, up))
+    }
+
+    fn is_bad(&self, cx: &Context<'_>, parent: NodeId) -> bool {
+        self.avoided.contains_key(&parent) || self.poor_delivery(cx, parent).is_some()
+    }
+
+    /// Returns the share of a neighbour's packets that arrives, if it is far less than link state
+    /// tells.
+    fn poor_delivery(&self, cx: &Context<'_>, neighbor: NodeId) -> Option<f64> {
+        let promised = cx.topology.delivery(neighbor, cx.me);
+        let counted = self.links.get(&neighbor)?.heard;
+        let others = self.links.iter().filter(|(node, _)| **node != neighbor);
+        let of_others: f64 = others.map(|(_, other)| other.heard.counted()).sum();
+        counted.poor(promised, of_others < QUIET_BELOW * counted.counted(), &COUNT)
+    }
+
+    /// Returns the times at which it has something to do.
+    pub(super) fn timeouts(&self) -> impl Iterator<Item = Instant> {
+        self.report.due().into_iter().chain(self.ask_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ncmesh_engine::counters::Counters;
+    use ncmesh_engine::rng::stream;
+    use ncmesh_engine::storage::MemoryStorage;
+    use ncmesh_engine::testing::directed;
+    use ncmesh_engine::topology::Topology;
+    use std::collections::VecDeque;
+
+    const ME: NodeId = NodeId(4);
+    const SOURCE: NodeId = NodeId(1);
+    const GOOD: NodeId = NodeId(2);
+    const FAIR: NodeId = NodeId(3);
+
+    /// Two ways from node 1 to node 4: over node 2, and over node 3, whose last link delivers
+    /// `fair`.
+    fn mesh(good: f64, fair: f64) -> Topology {
+        let links = [(1, 2, 0.9), (1, 3, 0.9), (2, 4, good), (3, 4, fair)];
+        let back = links.map(|(a, b, d)| (b, a, d));
+        directed(&[links, back].concat())
+    }
+
+    fn review(up: &mut Upstream, topology: &Topology, seconds: u64) -> Option<NodeId> {
+        let cx = Context {
+            now: Instant::default() + Duration::from_secs(seconds),
+            me: ME,
+            epoch: 1,
+            mtu: 1500,
+            topology,
+            rng: &mut stream(1, ME, "upstream", "test"),
+            counters: &mut Counters::default(),
+            events: &mut VecDeque::new(),
+            storage: &mut MemoryStorage::default(),
+        };
+        up.review(&cx, SOURCE, true)
+    }
+
+    /// Sends all copies of the report at hand.
+    fn report(up: &mut Upstream, now: Instant) {
+        while up.report.due().is_some() {
+            up.note_reported(0.5, Duration::from_millis(1), now);
+        }
+    }
+
+    #[test]
+    fn the_parent_changes_when_another_is_better_for_some_checks() {
+        let mut up = Upstream::default();
+        assert_eq!(review(&mut up, &mesh(0.9, 0.7), 1), None);
+        assert_eq!(up.parent, Some(GOOD));
+        // A little better is not enough, and once is not.
+        assert_eq!((2..20).find_map(|s| review(&mut up, &mesh(0.7, 0.75), s)), None);
+        assert_eq!(review(&mut up, &mesh(0.4, 0.9), 20), None);
+        assert_eq!(review(&mut up, &mesh(0.7, 0.75), 21), None);
+        let left = (22..30).map(|s| review(&mut up, &mesh(0.4, 0.9), s));
+        assert_eq!(left.collect::<Vec<_>>()[..3], [None, None, Some(GOOD)]);
+        assert_eq!(up.parent, Some(FAIR));
+    }
+
+    #[test]
+    fn a_silent_parent_is_left_at_once_if_another_is_better_and_at_last_in_any_case() {
+        let mut up = Upstream::default();
+        review(&mut up, &mesh(0.9, 0.7), 1);
+        let ask = |up: &mut Upstream, now: Instant| {
+            up.report(now);
+            report(up, now);
+        };
+        let now = Instant::default() + Duration::from_secs(1);
+        (0..SILENT).for_each(|_| ask(&mut up, now));
+        assert_eq!(review(&mut up, &mesh(0.9, 0.7), 2), None);
+        assert_eq!(review(&mut up.clone(), &mesh(0.4, 0.9), 2), Some(GOOD));
+        (SILENT..GIVE_UP).for_each(|_| ask(&mut up, now));
+        // Node 3 is nearer to the source than this node, if not as near as it could be.
+        assert_eq!(review(&mut up, &mesh(0.9, 0.7), 3), Some(GOOD));
+        assert_eq!(up.parent, Some(FAIR));
+    }
+
+    #[test]
+    fn a_link_that_carries_far_less_than_told_counts_by_what_it_carries() {
+        let mut up = Upstream::default();
+        let mesh = mesh(0.9, 0.8);
+        review(&mut up, &mesh, 1);
+        // Every tenth packet of the parent arrives.
+        (1..=20).for_each(|n| up.count(GOOD, 10 * n, 0.9));
+        assert_eq!(review(&mut up, &mesh, 2), Some(GOOD));
+        assert_eq!(up.parent, Some(FAIR));
+    }
+
+    #[test]
+    fn data_that_is_not_wanted_is_answered_and_silence_asked_about() {
+        let (mut up, now) = (Upstream::default(), Instant::default() + Duration::from_secs(1));
+        review(&mut up, &mesh(0.9, 0.7), 1);
+        assert_eq!(up.reports_to(now), Some(GOOD));
+        report(&mut up, now);
+        assert_eq!(up.reports_to(now + Duration::from_secs(9)), None);
+        up.hear_parent(false, true, now);
+        assert!(!up.take_question(now + QUIET / 2) && up.take_question(now + QUIET));
+        assert!(!up.take_question(now + QUIET));
+        up.report(now + QUIET);
+        assert_eq!(up.reports_to(now + QUIET), Some(GOOD));
+        report(&mut up, now);
+        let later = now + Duration::from_secs(1);
+        up.hear_parent(false, false, later);
+        assert_eq!(up.reports_to(later), Some(GOOD));
+    }
+}

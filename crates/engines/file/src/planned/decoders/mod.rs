@@ -1,0 +1,204 @@
+//! Batches that a receiver has a part of: decodes them, within a limit of memory.
+//!
+//! Packets of any batch are welcome at any time; each batch that is begun has a decoder. Decoders
+//! take memory, and hostile packets could begin a batch each. So all transfers together have a
+//! limit: the one that uses most gives up its least complete batch.
+
+#[cfg(test)]
+mod tests;
+
+use super::frame::Data;
+use super::packet_set::PacketSet;
+use ncmesh_code::Decoder;
+use ncmesh_engine::file::{Begun, Geometry};
+use ncmesh_engine::storage::Storage;
+use ncmesh_engine::time::Instant;
+use ncmesh_transfer::FileSink;
+use ncmesh_transfer::sink::{SinkOutcome, SinkPhase};
+use ncmesh_wire::FlowId;
+use std::collections::BTreeMap;
+
+/// Most empty decoders kept for the next batches, so that they need not be allocated anew.
+const MAX_SPARE: usize = 4;
+
+/// The batches under way of all files that this node receives.
+#[derive(Debug)]
+pub(super) struct Receptions {
+    files: BTreeMap<FlowId, Decoders>,
+    /// Most bytes that they take together.
+    limit: usize,
+}
+
+/// The batches under way of one file.
+#[derive(Debug)]
+struct Decoders {
+    geometry: Geometry,
+    begun: BTreeMap<u32, Decoder>,
+    /// Empty decoders for further batches.
+    spare: Vec<Decoder>,
+}
+
+impl Receptions {
+    /// Returns an empty table, whose batches take at most `limit` bytes.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { files: BTreeMap::new(), limit }
+    }
+
+    /// Makes sure that there is memory for a packet of `batch`: the transfer that uses most gives
+    /// up memory until it fits. Returns whether it does.
+    pub(super) fn reserve(&mut self, sink: &FileSink, batch: u32) -> bool {
+        let file = self.files.get(&sink.manifest.flow);
+        let is_begun = file.is_some_and(|file| file.begun.contains_key(&batch));
+        let has_spare = file.is_some_and(|file| !file.spare.is_empty());
+        if !sink.wants(batch) || is_begun || has_spare {
+            return true;
+        }
+
+        // Each round frees one batch or ends.
+        let needed = memory_of_batch(&sink.manifest.geometry);
+        while self.memory().saturating_add(needed) > self.limit {
+            let largest = self.files.values_mut().max_by_key(|file| file.memory());
+            if !largest.is_some_and(Decoders::release_memory) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Returns the bytes that batches under way take, about.
+    fn memory(&self) -> usize {
+        self.files.values().map(Decoders::memory).sum()
+    }
+
+    /// Handles a data packet of the file of `sink`.
+    pub(super) fn handle_data(
+        &mut self,
+        sink: &mut FileSink,
+        data: &Data<'_>,
+        now: Instant,
+        storage: &mut dyn Storage,
+    ) -> SinkOutcome {
+        sink.heard_at = now;
+        let batch = data.header.batch;
+        let g = sink.manifest.geometry;
+        if !sink.wants(batch) {
+            sink.redundant += u64::from(sink.have.contains(batch));
+            return SinkOutcome::Quiet;
+        }
+
+        // The header is not trusted: it must agree with the geometry that was announced.
+        let fits = batch < g.batches()
+            && data.header.packets == g.packets(batch)
+            && data.payload.len() == usize::from(g.symbol_size());
+        if !fits {
+            return SinkOutcome::Malformed;
+        }
+
+        // An innovative packet raises the rank; at full rank the batch can be decoded.
+        let file = self.files.entry(sink.manifest.flow).or_insert_with(|| Decoders::new(g));
+        let decoder = file.decoder(batch);
+        let absorbed = data
+            .coding
+            .with_vector(data.header.packets, |vector| decoder.absorb(vector, data.payload));
+        let is_complete = decoder.is_complete();
+        match absorbed {
+            Err(_) => return SinkOutcome::Malformed,
+            Ok(absorbed) if absorbed.is_innovative() => sink.innovative += 1,
+            Ok(_) => {
+                sink.redundant += 1;
+                return SinkOutcome::Quiet;
+            }
+        }
+        if is_complete { file.finish_batch(sink, batch, storage) } else { SinkOutcome::Quiet }
+    }
+
+    /// Forgets the batches under way of a file.
+    pub(super) fn forget(&mut self, flow: FlowId) {
+        self.files.remove(&flow);
+    }
+
+    /// Returns the packets of `batch` that need not be sent to this receiver again; `None` if it
+    /// needs nothing of the batch any more.
+    pub(super) fn held_packets(&self, sink: &FileSink, batch: u32) -> Option<PacketSet> {
+        if !sink.wants(batch) {
+            return None;
+        }
+        let mut held = PacketSet::default();
+        let file = self.files.get(&sink.manifest.flow);
+        if let Some(decoder) = file.and_then(|file| file.begun.get(&batch)) {
+            let packets = 0..sink.manifest.geometry.packets(batch);
+            packets.filter(|i| decoder.is_determined(usize::from(*i))).for_each(|i| held.insert(i));
+        }
+        Some(held)
+    }
+
+    /// Returns the first batch of a file of which there is a part here.
+    pub(super) fn begun(&self, flow: FlowId) -> Option<Begun> {
+        let file = self.files.get(&flow)?;
+        let (batch, decoder) = file.begun.first_key_value()?;
+        let packets = file.geometry.packets(*batch).into();
+        Some(Begun { batch: *batch, rank: decoder.rank() as u32, packets })
+    }
+}
+
+impl Decoders {
+    fn new(geometry: Geometry) -> Self {
+        Self { geometry, begun: BTreeMap::new(), spare: Vec::new() }
+    }
+
+    /// Decodes a batch that has all its packets, and hands it over.
+    fn finish_batch(
+        &mut self,
+        sink: &mut FileSink,
+        batch: u32,
+        storage: &mut dyn Storage,
+    ) -> SinkOutcome {
+        let Some(mut decoder) = self.begun.remove(&batch) else { return SinkOutcome::Quiet };
+        let outcome = match decoder.decode() {
+            None => SinkOutcome::Quiet,
+            Some(symbols) => sink.handle_whole(batch, symbols, storage),
+        };
+
+        // The decoder serves another batch. A forged batch begins anew with an empty one.
+        if sink.phase == SinkPhase::Receiving && self.spare.len() < MAX_SPARE {
+            decoder.clear();
+            self.spare.push(decoder);
+        }
+        outcome
+    }
+
+    /// Returns the decoder of a batch, which begins now if it has none.
+    fn decoder(&mut self, batch: u32) -> &mut Decoder {
+        let shape = self.geometry.shape(batch);
+        let spare = &mut self.spare;
+        self.begun.entry(batch).or_insert_with(|| {
+            let fitting = spare.iter().position(|decoder| decoder.shape() == shape);
+            let reused = fitting.map(|i| spare.swap_remove(i));
+            reused.unwrap_or_else(|| {
+                // The last batch may be smaller than the others. A spare decoder of another shape
+                // goes, so that the memory in use does not grow.
+                spare.pop();
+                Decoder::new(shape)
+            })
+        })
+    }
+
+    /// Returns the bytes that its batches under way take, about.
+    fn memory(&self) -> usize {
+        (self.begun.len() + self.spare.len()) * memory_of_batch(&self.geometry)
+    }
+
+    /// Frees the memory of one batch: a spare decoder, or else the batch with the lowest rank,
+    /// which is then received anew. Returns whether there was any.
+    fn release_memory(&mut self) -> bool {
+        if self.spare.pop().is_some() {
+            return true;
+        }
+        let lowest = self.begun.iter().min_by_key(|(_, d)| d.rank()).map(|(batch, _)| *batch);
+        lowest.is_some_and(|batch| self.begun.remove(&batch).is_some())
+    }
+}
+
+fn memory_of_batch(g: &Geometry) -> usize {
+    usize::from(g.generation()) * (usize::from(g.symbol_size()) + 64)
+}

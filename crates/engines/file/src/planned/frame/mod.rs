@@ -1,0 +1,49 @@
+//! Frames of schemes that plan. Announcements and acknowledgments are those of all file schemes.
+//!
+//! | kind | frame | way |
+//! | --- | --- | --- |
+//! | 1 | data | from the source and forwarders, broadcast (ETX unicast: to the next hop) |
+//! | 3 | report | from a node of a tree to its parent, unicast |
+//!
+//! Layouts with offsets and examples: `docs/reference/wire-format.md`.
+
+mod data;
+mod report;
+mod turn_id;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use data::{Data, DataHeader};
+pub(crate) use ncmesh_transfer::frame::{Coding, Piggyback};
+pub(crate) use report::Report;
+pub(crate) use turn_id::TurnId;
+
+use ncmesh_engine::Summary;
+use ncmesh_transfer::frame::{self, DATA, REPORT};
+use ncmesh_wire::layout::Layout;
+
+/// Frames of all schemes that plan.
+pub const LAYOUTS: &[Layout] = &[
+    frame::ANNOUNCEMENT,
+    Layout::new(DATA, "data", "{flow} batch {batch}, {systematic}", Data::PARTS),
+    frame::ACKNOWLEDGMENT,
+    Layout::of::<Report>(REPORT, "report", "{flow} batch {batch} to parent {parent}"),
+];
+
+/// Summarises a frame of the scheme `name` for traces. Returns `None` for a malformed frame.
+#[must_use]
+pub fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summary> {
+    let (what, flow, batch) = match kind {
+        DATA => {
+            let header = Data::parse(body).ok()?.header;
+            ("data", header.flow, header.batch)
+        }
+        REPORT => {
+            let report = Report::parse(body).ok()?;
+            ("report", report.flow, report.batch)
+        }
+        _ => return frame::summary(name, kind, body),
+    };
+    Some(Summary { flow: Some(flow), batch: Some(batch), ..Summary::new(name, what) })
+}

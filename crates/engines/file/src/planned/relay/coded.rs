@@ -1,0 +1,93 @@
+//! Buffer of a forwarder that codes: fresh combinations go out as its credit allows (Pacifier,
+//! III-A.2; MORE).
+//!
+//! The credit counter rises by the forwarder's TX_credit with each packet heard from upstream, and
+//! falls by one with each packet sent. The forwarder sends while it is positive. So it sends, on
+//! average, as many packets as its children need, without hearing from them.
+//!
+//! Packets say what credit they give, and forwarders may be upstream of one another. So one hostile
+//! packet could have them feed each other for ever. The credit that a batch earns is therefore
+//! bounded by what is held of it: by [`MOST_PER_PACKET`] transmissions for each innovative packet,
+//! at most that many times the size of the generation. A batch that nobody could finish within this
+//! earns as much again after a pause, which doubles up to 40 s.
+
+use crate::planned::frame::Data;
+use ncmesh_code::{Absorbed, Recoder, Shape};
+use ncmesh_engine::Malformed;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::backoff::Backoff;
+use ncmesh_transfer::frame::append_coding;
+use rand_core::RngCore;
+
+/// Most transmissions that an innovative packet earns: thrice those over the poorest link that is
+/// used, which delivers one frame in twenty.
+const MOST_PER_PACKET: f64 = 64.0;
+/// Pauses after which a batch earns credit anew.
+const RENEWALS: Backoff =
+    Backoff { first: Duration::from_secs(10), longest: Duration::from_secs(40) };
+
+/// Innovative packets of one batch, and the credit to send combinations of them.
+#[derive(Debug)]
+pub(super) struct CodedBuffer {
+    recoder: Recoder,
+    /// Packets that may be sent. The last one sent may take it below zero; the next packets from
+    /// upstream make up for that first.
+    credit: f64,
+    /// Credit earned since the last renewal.
+    earned: f64,
+    renewals: u32,
+    renewed_at: Instant,
+}
+
+impl CodedBuffer {
+    pub(super) fn new(shape: Shape, now: Instant) -> Self {
+        let recoder = Recoder::new(shape);
+        Self { recoder, credit: 0.0, earned: 0.0, renewals: 0, renewed_at: now }
+    }
+
+    /// Empties the buffer for another batch of the same shape.
+    pub(super) fn clear(&mut self, now: Instant) {
+        self.recoder.clear();
+        (self.credit, self.earned) = (0.0, 0.0);
+        (self.renewals, self.renewed_at) = (0, now);
+    }
+
+    /// Takes a packet in if it is innovative, and returns whether it is.
+    pub(super) fn absorb(&mut self, data: &Data<'_>) -> Result<bool, Malformed> {
+        let absorbed = data
+            .coding
+            .with_vector(data.header.packets, |vector| self.recoder.absorb(vector, data.payload));
+        absorbed.map(Absorbed::is_innovative).map_err(|_| Malformed)
+    }
+
+    /// Allows `credit` packets more, within the bound.
+    pub(super) fn add_credit(&mut self, credit: f64, now: Instant) {
+        if now.since(self.renewed_at) >= RENEWALS.pause(self.renewals) {
+            (self.earned, self.renewed_at) = (0.0, now);
+            self.renewals = self.renewals.saturating_add(1);
+        }
+        let most = self.recoder.rank() as f64 * MOST_PER_PACKET;
+        let credit = credit.min(most - self.earned).max(0.0);
+        self.earned += credit;
+        self.credit += credit;
+    }
+
+    /// Takes all credit away: this node is no forwarder of the batch any more.
+    pub(super) fn stop(&mut self) {
+        self.credit = 0.0;
+    }
+
+    /// Returns whether a packet may be sent, and there is something to combine.
+    pub(super) fn is_ready(&self) -> bool {
+        self.credit > 0.0 && self.recoder.rank() > 0
+    }
+
+    /// Appends the coding vector and payload of a fresh combination and pays for it. Returns
+    /// whether there was anything to combine.
+    pub(super) fn fill(&mut self, rng: &mut impl RngCore, out: &mut Vec<u8>) -> bool {
+        let (coefficients, payload) = append_coding(self.recoder.shape(), out);
+        let is_filled = matches!(self.recoder.recode(rng, coefficients, payload), Ok(true));
+        self.credit -= 1.0;
+        is_filled
+    }
+}

@@ -1,0 +1,200 @@
+//! Announcements on their way through the mesh.
+//!
+//! A node keeps the latest announcement of every transfer it has heard of and floods each new
+//! version: it repeats it until it has overheard every neighbour do the same. The flood itself is
+//! the toolkit's; this module adds the announcements and a bound on their number.
+
+use crate::admission::Admission;
+use crate::frame::{Announcement, TransferPhase, Version};
+use ncmesh_engine::file::Manifest;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::flood::Flood;
+use ncmesh_wire::{FlowId, NodeId};
+use rand_core::RngCore;
+use std::collections::BTreeMap;
+
+/// Most transfers that a node keeps an announcement of.
+const MAX_KEPT: usize = 256;
+/// Silence after which a source counts as gone, and its transfers make room for others. A live
+/// source repeats an announcement every few seconds.
+pub(crate) const SILENT: Duration = Duration::from_secs(60);
+/// Silence after which another file may be announced under the id of a transfer. A file that a
+/// member announced in the name of a source then gives way to the true one, and a true one never to
+/// a false one while its source is there.
+pub(crate) const DISPUTED: Duration = Duration::from_secs(20);
+
+/// Announcements that this node knows and passes on.
+#[derive(Debug)]
+pub struct Announcements {
+    kept: BTreeMap<FlowId, Kept>,
+    flood: Flood<FlowId, Version>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    announcement: Announcement,
+    heard_at: Instant,
+}
+
+impl Announcements {
+    pub(crate) fn new() -> Self {
+        Self { kept: BTreeMap::new(), flood: Flood::new() }
+    }
+
+    /// Takes an announcement that was heard from `neighbor`, or made here (`None`), and begins to
+    /// flood it if it is new. The file of a transfer does not change, whatever the version.
+    pub(crate) fn admit(
+        &mut self,
+        announcement: &Announcement,
+        neighbor: Option<NodeId>,
+        now: Instant,
+        rng: &mut impl RngCore,
+    ) -> Admission {
+        let flow = announcement.manifest.flow;
+        let version = announcement.version;
+        let kept = self.kept.get(&flow);
+        let is_other = kept.is_some_and(|k| k.announcement.manifest != announcement.manifest);
+        if is_other && kept.is_some_and(|kept| now.since(kept.heard_at) < DISPUTED) {
+            return Admission::Disputed;
+        }
+        let is_new = is_other || kept.is_none_or(|kept| version > kept.announcement.version);
+        if is_new {
+            let is_own = neighbor.is_none();
+            if !self.make_room(flow, is_own, now) {
+                return Admission::Full;
+            }
+            self.kept.insert(flow, Kept { announcement: announcement.clone(), heard_at: now });
+            self.flood.publish(flow, version, now, rng);
+        }
+
+        // New or not: the neighbour has it, so it need not be repeated for its sake.
+        if let Some(neighbor) = neighbor {
+            self.flood.overheard(&flow, &version, neighbor);
+        }
+        if is_new { Admission::New } else { Admission::Known }
+    }
+
+    /// Forgets what was announced of a transfer in an epoch after `epoch`: its source has had none.
+    pub(crate) fn forget_after(&mut self, flow: FlowId, epoch: u64) {
+        if self.kept.get(&flow).is_some_and(|kept| kept.announcement.version.epoch > epoch) {
+            self.kept.remove(&flow);
+            self.flood.withdraw(&flow);
+        }
+    }
+
+    /// Returns whether a transfer was announced as another file than `manifest`.
+    pub(crate) fn contradict(&self, manifest: &Manifest) -> bool {
+        let kept = self.kept.get(&manifest.flow);
+        kept.is_some_and(|kept| kept.announcement.manifest != *manifest)
+    }
+
+    /// Returns what a transfer that goes on was announced as, if it was.
+    #[must_use]
+    pub fn manifest(&self, flow: FlowId) -> Option<&Manifest> {
+        let open = self.kept.get(&flow).map(|kept| &kept.announcement);
+        open.filter(|a| a.phase == TransferPhase::Open).map(|a| &a.manifest)
+    }
+
+    /// Returns how many receivers the latest announcement of a transfer lists.
+    #[must_use]
+    pub fn receivers(&self, flow: FlowId) -> u32 {
+        self.kept.get(&flow).map_or(0, |kept| kept.announcement.receivers.len() as u32)
+    }
+
+    /// Stops repeating announcements that all `neighbors` have.
+    pub(crate) fn drop_acknowledged<I: Iterator<Item = NodeId>>(
+        &mut self,
+        neighbors: impl Fn() -> I,
+    ) {
+        self.flood.drop_acknowledged(neighbors);
+    }
+
+    /// Returns the first time later than `after` at which an announcement falls due.
+    pub(crate) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        self.flood.poll_timeout(after)
+    }
+
+    /// Returns the announcement to send next, if one is due.
+    pub(crate) fn due(&self, now: Instant) -> Option<&Announcement> {
+        self.flood.due(now).find_map(|flow| self.kept.get(flow)).map(|kept| &kept.announcement)
+    }
+
+    /// Notes that the announcement of `flow` was sent.
+    pub(crate) fn note_sent(&mut self, flow: FlowId, now: Instant, rng: &mut impl RngCore) {
+        self.flood.sent(&flow, now, rng);
+    }
+
+    /// Makes room for an announcement of `flow`; returns whether there is room. Unlike the
+    /// toolkit's bounded tables it may refuse.
+    ///
+    /// A full table drops an ended transfer first, then the one that was silent longest. A transfer
+    /// that is open and not silent goes only if the new one is this node's own.
+    fn make_room(&mut self, flow: FlowId, is_own: bool, now: Instant) -> bool {
+        if self.kept.len() < MAX_KEPT || self.kept.contains_key(&flow) {
+            return true;
+        }
+
+        // An ended transfer is missed by nobody; one of a silent source is announced again if the
+        // source comes back.
+        let is_open = |kept: &Kept| kept.announcement.phase == TransferPhase::Open;
+        let least_missed = self.kept.iter().min_by_key(|(_, kept)| (is_open(kept), kept.heard_at));
+        let Some((victim, kept)) = least_missed.map(|(flow, kept)| (*flow, kept)) else {
+            return true;
+        };
+        let is_live = is_open(kept) && now.since(kept.heard_at) < SILENT;
+        if is_live && !is_own {
+            return false;
+        }
+        self.kept.remove(&victim);
+        self.flood.withdraw(&victim);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ncmesh_engine::file::Geometry;
+    use ncmesh_engine::rng::stream;
+
+    fn announcement(source: u16, serial: u32) -> Announcement {
+        let manifest = Manifest {
+            flow: FlowId { source: NodeId(source), serial },
+            name: "f".into(),
+            geometry: Geometry::new(300, 2, 100).unwrap(),
+            root: [0; 32],
+            hash: [0; 32],
+        };
+        Announcement {
+            version: Version { epoch: 1, number: 1 },
+            phase: TransferPhase::Open,
+            open_to_all: false,
+            manifest,
+            receivers: vec![],
+        }
+    }
+
+    #[test]
+    fn transfers_of_silent_sources_make_room_and_those_of_others_do_not() {
+        let mut rng = stream(1, NodeId(1), "test", "announces");
+        let mut announcements = Announcements::new();
+        let (start, later) = (Instant::default(), Instant::default() + SILENT);
+        let other = Some(NodeId(9));
+        for serial in 0..MAX_KEPT as u32 {
+            assert_eq!(
+                announcements.admit(&announcement(9, serial), other, start, &mut rng),
+                Admission::New
+            );
+        }
+        assert_eq!(
+            announcements.admit(&announcement(8, 1), other, start, &mut rng),
+            Admission::Full
+        );
+        assert_eq!(announcements.admit(&announcement(1, 1), None, start, &mut rng), Admission::New);
+        assert_eq!(
+            announcements.admit(&announcement(8, 1), other, later, &mut rng),
+            Admission::New
+        );
+        assert_eq!(announcements.kept.len(), MAX_KEPT);
+    }
+}

@@ -1,0 +1,57 @@
+//! Frames of all schemes that the engine sends when the channel is granted.
+
+use super::{FileMulticast, OnAir};
+use crate::acks::AckKey;
+use crate::carrier::Carrier;
+use crate::frame::{self, Ack};
+use ncmesh_engine::time::Duration;
+use ncmesh_engine::topology::Metric;
+use ncmesh_engine::{Context, Filled};
+
+/// Acknowledgments take links that bring nothing back if there are no others.
+const METRIC: Metric = Metric::Answered;
+/// Time that an acknowledgment waits if there is no route to the source.
+const NO_ROUTE_PAUSE: Duration = Duration::from_secs(1);
+
+impl<C: Carrier> FileMulticast<C> {
+    /// Sends the acknowledgment that is due, to the next hop on the shortest path to its source.
+    pub(super) fn fill_ack(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        while let Some(ack) = self.transfers.acks.due(cx.now).cloned() {
+            let key = AckKey::of(&ack);
+            let Some(next) = cx.topology.next_hop(cx.me, ack.flow.source, METRIC) else {
+                let is_own = ack.receiver == cx.me;
+                self.transfers.acks.postpone(key, cx.now + NO_ROUTE_PAUSE, is_own);
+                continue;
+            };
+            // Another node's may be longer than this node's radio can send.
+            if ack.bits.len() + Ack::HEADER > cx.mtu {
+                self.transfers.acks.give_up(key);
+                continue;
+            }
+            ack.write(next, out);
+            self.transfers.acks.note_sent(key, next, cx.now);
+            self.on_air = OnAir::Ack(key);
+            return Some(Filled { kind: frame::ACK, to: Some(next) });
+        }
+        None
+    }
+
+    /// Passes an announcement on.
+    pub(super) fn fill_announcement(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Option<Filled> {
+        let announcement = self.transfers.announcements.due(cx.now)?;
+        let flow = announcement.manifest.flow;
+        let start = out.len();
+        announcement.write(out);
+        self.transfers.announcements.note_sent(flow, cx.now, cx.rng);
+        // Another node's may be longer than this node's radio can send.
+        if out.len() - start > cx.mtu {
+            out.truncate(start);
+            return None;
+        }
+        Some(Filled { kind: frame::ANNOUNCE, to: None })
+    }
+}

@@ -1,0 +1,65 @@
+//! Frames that all file schemes have.
+//!
+//! | kind | frame | way |
+//! | --- | --- | --- |
+//! | 0 | announcement | from the source, flooded through the mesh |
+//! | 1 | data | the carrier's |
+//! | 2 | acknowledgment | from a receiver to the source, unicast hop by hop |
+//! | 3 | report | the carrier's |
+//!
+//! Data packets of all carriers end with a [`Coding`] and a payload.
+//!
+//! Layouts with offsets and examples: `docs/reference/wire-format.md`.
+
+mod ack;
+mod announcement;
+mod coding;
+mod version;
+
+#[cfg(test)]
+mod tests;
+
+pub use ack::{Ack, Piggyback};
+pub use announcement::{Announcement, TransferPhase};
+pub use coding::{Coding, SYSTEMATIC, append_coding, write_packet};
+pub use version::Version;
+
+use ncmesh_engine::Summary;
+use ncmesh_wire::layout::Layout;
+
+/// Kind of an announcement.
+pub const ANNOUNCE: u8 = 0;
+/// Kind of a data packet.
+pub use ncmesh_engine::transmission::DATA;
+/// Kind of an end-to-end acknowledgment.
+pub const ACK: u8 = 2;
+/// Kind of a report from hop to hop.
+pub const REPORT: u8 = 3;
+
+/// Layout of announcements.
+pub const ANNOUNCEMENT: Layout = Layout::of::<Announcement>(
+    ANNOUNCE,
+    "announcement",
+    "{flow} {announcement.phase}, {announcement.receivers} receivers",
+);
+
+/// Layout of end-to-end acknowledgments.
+pub const ACKNOWLEDGMENT: Layout = Layout::new(
+    ACK,
+    "acknowledgment",
+    "{flow} of {receiver.node} to {next_hop}: {receiver.state}, \
+     complete below batch {first_missing}",
+    Ack::BODY,
+);
+
+/// Summarises an announcement or an acknowledgment of the scheme `name` for traces. Returns `None`
+/// for a malformed frame.
+#[must_use]
+pub fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summary> {
+    let (what, flow) = match kind {
+        ANNOUNCE => ("announcement", Announcement::parse(body).ok()?.manifest.flow),
+        ACK => ("acknowledgment", Ack::parse(body).ok()?.1.flow),
+        _ => return None,
+    };
+    Some(Summary { flow: Some(flow), ..Summary::new(name, what) })
+}

@@ -1,0 +1,95 @@
+//! The golden vectors of `docs/reference/wire-format.md`, and what holds for frames of unknown
+//! bytes.
+
+use super::*;
+use ncmesh_engine::Malformed;
+use ncmesh_engine::file::{Geometry, Manifest, ReceiverState};
+use ncmesh_wire::{FlowId, NodeId};
+use proptest::prelude::*;
+
+const FLOW: FlowId = FlowId { source: NodeId(3), serial: 0x0102_0304 };
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn announcement() -> Announcement {
+    let manifest = Manifest {
+        flow: FLOW,
+        name: "a.bin".into(),
+        geometry: Geometry::new(1000, 32, 1400).unwrap(),
+        root: [0xAA; 32],
+        hash: [0xBB; 32],
+    };
+    Announcement {
+        version: Version { epoch: 7, number: 9 },
+        phase: TransferPhase::Open,
+        open_to_all: true,
+        manifest,
+        receivers: vec![(NodeId(5), ReceiverState::Active)],
+    }
+}
+
+fn ack() -> Ack {
+    Ack {
+        flow: FLOW,
+        receiver: NodeId(5),
+        version: Version { epoch: 7, number: 2 },
+        state: ReceiverState::Active,
+        first_missing: 1,
+        bits: vec![0x80],
+    }
+}
+
+fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(&mut out);
+    out
+}
+
+#[test]
+fn golden_announcement() {
+    let out = written(|out| announcement().write(out));
+    let hashes = "aa".repeat(32) + &"bb".repeat(32);
+    let expected = [
+        "0003010203040000000000000007000000098000000000000003e8200578",
+        &hashes,
+        "05612e62696e0001000501",
+    ];
+    assert_eq!(hex(&out), expected.concat());
+    assert_eq!(Announcement::parse(&out), Ok(announcement()));
+}
+
+#[test]
+fn golden_acknowledgment() {
+    let out = written(|out| ack().write(NodeId(8), out));
+    assert_eq!(hex(&out), "00080003010203040005000000000000000700000002010000000180");
+    assert_eq!(Ack::parse(&out), Ok((NodeId(8), ack())));
+}
+
+#[test]
+fn a_frame_cut_anywhere_in_its_fields_is_malformed() {
+    let announcement = written(|out| announcement().write(out));
+    for len in 0..announcement.len() {
+        assert_eq!(Announcement::parse(&announcement[..len]), Err(Malformed), "{len} bytes");
+    }
+    let ack = written(|out| ack().write(NodeId(8), out));
+    for len in 0..Ack::HEADER {
+        assert_eq!(Ack::parse(&ack[..len]), Err(Malformed), "{len} bytes");
+    }
+}
+
+proptest! {
+    /// Bytes that parse have one meaning: written again, they parse to the same frame.
+    #[test]
+    fn unknown_bytes_are_malformed_or_parse_to_a_frame_that_can_be_written(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        if let Ok(announcement) = Announcement::parse(&bytes) {
+            prop_assert_eq!(written(|out| announcement.write(out)), &bytes[..]);
+        }
+        if let Ok((next_hop, ack)) = Ack::parse(&bytes) {
+            prop_assert_eq!(written(|out| ack.write(next_hop, out)), &bytes[..]);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The transfers of one node: files that it sends and receives, and what it passes on of others.
+
+use crate::acks::AckCache;
+use crate::admission::Admission;
+use crate::announcements::Announcements;
+use crate::frame::{Ack, Version};
+use crate::sink::{FileSink, SinkOutcome, SinkPhase};
+use crate::source::FileSource;
+use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::{Context, Event};
+use ncmesh_wire::FlowId;
+use std::collections::BTreeMap;
+
+/// The transfers of one node.
+#[derive(Debug)]
+pub struct Transfers {
+    /// Files that this node sends.
+    pub sources: BTreeMap<FlowId, FileSource>,
+    /// Files that it receives.
+    pub sinks: BTreeMap<FlowId, FileSink>,
+    /// Acknowledgments on their way.
+    pub acks: AckCache,
+    /// Counts this node's own acknowledgments, so that each is newer than those before.
+    acks_written: u32,
+    /// Announcements on their way.
+    pub announcements: Announcements,
+}
+
+impl Transfers {
+    pub(crate) fn new() -> Self {
+        Self {
+            sources: BTreeMap::new(),
+            sinks: BTreeMap::new(),
+            acks: AckCache::default(),
+            acks_written: 0,
+            announcements: Announcements::new(),
+        }
+    }
+
+    /// Notes what became of a batch. Returns whether it was written.
+    pub fn note_outcome(
+        &mut self,
+        cx: &mut Context<'_>,
+        flow: FlowId,
+        outcome: SinkOutcome,
+    ) -> bool {
+        match outcome {
+            SinkOutcome::Quiet => {}
+            SinkOutcome::Malformed | SinkOutcome::BatchForged => {
+                cx.counters.drop(DropReason::Malformed);
+            }
+            SinkOutcome::WriteFailed => {
+                self.acknowledge(cx, flow);
+                cx.events.push_back(Event::Unwritable(flow));
+            }
+            SinkOutcome::BatchWritten => return true,
+        }
+        false
+    }
+
+    /// Acknowledges what is complete by now, and tells the driver if that is the whole file.
+    pub fn acknowledge_progress(&mut self, cx: &mut Context<'_>, flow: FlowId) {
+        self.acknowledge(cx, flow);
+        if self.sinks.get(&flow).is_some_and(|sink| sink.phase == SinkPhase::Verifying) {
+            cx.events.push_back(Event::Assembled(flow));
+        }
+    }
+
+    /// Acknowledges to the source what this receiver has.
+    pub(crate) fn acknowledge(&mut self, cx: &mut Context<'_>, flow: FlowId) {
+        let version = self.next_ack_version(cx);
+        let Some(sink) = self.sinks.get_mut(&flow) else { return };
+        let ack = sink.ack(cx.me, version, cx.mtu.saturating_sub(Ack::HEADER));
+        sink.acknowledged_at = Some(cx.now);
+        self.pass_on(cx, ack);
+    }
+
+    /// Returns the version of this node's next acknowledgment.
+    pub(crate) fn next_ack_version(&mut self, cx: &Context<'_>) -> Version {
+        self.acks_written += 1;
+        Version { epoch: cx.epoch, number: self.acks_written }
+    }
+
+    /// Puts an acknowledgment, this node's or another's, on its way to the source. Returns whether
+    /// there is room for it.
+    pub(crate) fn pass_on(&mut self, cx: &mut Context<'_>, ack: Ack) -> bool {
+        let has_room = self.acks.admit(ack, cx.now) != Admission::Full;
+        if !has_room {
+            cx.counters.drop(DropReason::Full);
+        }
+        has_room
+    }
+}
