@@ -36,6 +36,7 @@ LAYERS = [
     {
         "ncmesh-engine-braid",
         "ncmesh-engine-core",
+        "ncmesh-engine-delta",
         "ncmesh-engine-file",
         "ncmesh-engine-forward",
         "ncmesh-engine-mc2",

@@ -1,0 +1,279 @@
+//! A next hop: what it has of each layer, what is on its way to it, and whether it answers.
+//!
+//! ```text
+//!              asked, no answer              silent for CHILD_TIMEOUT
+//!   answering ------------------> silent ----------------------------> gone
+//!       ^                           |
+//!       +---- any frame of it ------+
+//! ```
+//!
+//! To a next hop that answers, everything that it lacks is sent. To a silent one new packets go
+//! once: its frames may be lost where those of this node are not.
+
+use crate::frame::{Have, State};
+use crate::log::Covered;
+use ncmesh_engine::stream::LAYERS;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::average::FadingShare;
+use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
+use ncmesh_engine::toolkit::sequence::Serial;
+use std::collections::VecDeque;
+
+/// How the delivery of a link is counted.
+const DELIVERY: DeliveryPolicy = DeliveryPolicy { half_life: 64.0, evidence: 48.0 };
+/// Questions without an answer after which a next hop counts as silent.
+const SILENT_AFTER: u32 = 4;
+/// Frames on their way to a next hop that are remembered at most.
+const MAX_FLIGHT: usize = 512;
+/// Packets after which a count of those that came in time has faded to half, and those that count
+/// as in time before any was sent.
+const SHARE_HALF_LIFE: f64 = 48.0;
+const SHARE_PRIOR: f64 = 24.0;
+/// Share of a layer's packets in time below which the layer is not sent any more.
+const LEAST_SHARE: f64 = 0.4;
+/// Time for which it is not sent then. Doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_secs(4);
+const LONGEST_PAUSE: Duration = Duration::from_secs(64);
+/// Time for which what a next hop says of its lag counts.
+const LAG_COUNTS: Duration = Duration::from_millis(500);
+/// Share of the base in time below which a next hop's lag does not count any more: its path cannot
+/// carry the base, and others need not wait for it.
+const HOPELESS: f64 = 0.3;
+
+/// A frame on its way to a next hop that lacked what it carries.
+#[derive(Clone, Copy, Debug)]
+struct Flying {
+    number: u16,
+    layer: usize,
+    /// The packet that it carries as it is; `None` for a combination.
+    packet: Option<u32>,
+    at: Instant,
+}
+
+/// One layer at a next hop.
+#[derive(Clone, Debug)]
+struct ChildLane {
+    have: Have,
+    /// The first packet that it wants, while it does not say.
+    start: u32,
+    /// Packets that were in time, of those given up here.
+    in_time: FadingShare,
+    /// Until when the layer is not sent.
+    paused_until: Instant,
+    pauses: u32,
+}
+
+/// A next hop.
+#[derive(Debug)]
+pub(crate) struct Child {
+    pub heard_at: Instant,
+    pub receivers: u32,
+    pub feeds: bool,
+    wants: u8,
+    lag: u8,
+    /// Number of the last frame of it that was heard.
+    number: u16,
+    lanes: [ChildLane; LAYERS],
+    delivery: CountedDelivery,
+    flying: VecDeque<Flying>,
+    /// When it was asked, if it has not been heard since.
+    asked_at: Option<Instant>,
+    unanswered: u32,
+    /// Frames that brought it something, by layer.
+    pub sent: [u64; LAYERS],
+    /// Packets that were given up here and that it lacked.
+    pub dropped: [u64; LAYERS],
+}
+
+/// A question that a next hop has not answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    pub at: Instant,
+    /// Questions before it that were not answered, either.
+    pub unanswered: u32,
+}
+
+/// Frames on their way to a next hop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Uncertain {
+    pub frames: usize,
+    /// When the first of them was sent.
+    pub since: Instant,
+}
+
+impl Child {
+    /// Returns a next hop that was just heard. `ends` are the numbers behind the newest packets of
+    /// each layer: one that knows of no packet begins there. `promised` is what link state says of
+    /// the way to it.
+    pub(crate) fn new(state: &State, ends: [u32; LAYERS], promised: f64, now: Instant) -> Self {
+        let lane = |start| ChildLane {
+            have: Have { needs: Have::NEW, ..Have::default() },
+            start,
+            in_time: FadingShare::starting_at(1.0, SHARE_PRIOR, SHARE_HALF_LIFE),
+            paused_until: Instant::default(),
+            pauses: 0,
+        };
+        Self {
+            heard_at: now,
+            receivers: 0,
+            feeds: false,
+            wants: 0,
+            lag: 0,
+            number: state.number.wrapping_sub(1),
+            lanes: ends.map(lane),
+            delivery: CountedDelivery::new(promised, &DELIVERY),
+            flying: VecDeque::new(),
+            asked_at: None,
+            unanswered: 0,
+            sent: [0; LAYERS],
+            dropped: [0; LAYERS],
+        }
+    }
+
+    // ---- what it says
+
+    /// Takes what it says of itself. The frames `covered` would have been handled, had they
+    /// arrived.
+    pub(crate) fn hear(&mut self, state: &State, covered: Covered, now: Instant) {
+        self.heard_at = now;
+        self.asked_at = None;
+        self.unanswered = 0;
+        // A frame that another one overtook says less than is known.
+        if self.number.is_newer_than(state.number) {
+            return;
+        }
+        self.number = state.number;
+        self.feeds = state.feeds;
+        self.wants = state.wants;
+        self.lag = state.lag;
+        for (lane, have) in self.lanes.iter_mut().zip(&state.layers) {
+            lane.have = have.clone();
+        }
+
+        // Frames that are covered did arrive, or were lost.
+        while let Some(flying) = self.flying.front().filter(|flying| covered.covers(flying.number))
+        {
+            if let Some(packet) = flying.packet {
+                let has = self.has(flying.layer, packet);
+                self.delivery.count(1.0, f64::from(u8::from(has)));
+            }
+            self.flying.pop_front();
+        }
+    }
+
+    /// Returns whether it has a packet, or needs it no more.
+    pub(crate) fn has(&self, layer: usize, packet: u32) -> bool {
+        let lane = &self.lanes[layer];
+        if lane.have.needs == Have::NEW {
+            return packet < lane.start;
+        }
+        match packet.checked_sub(lane.have.needs) {
+            None => true,
+            Some(0) => false,
+            Some(far) => {
+                let bit = far as usize - 1;
+                lane.have.map.get(bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 == 1)
+            }
+        }
+    }
+
+    /// Returns the first packet that it lacks, if it says so.
+    pub(crate) fn needs(&self, layer: usize) -> Option<u32> {
+        Some(self.lanes[layer].have.needs).filter(|needs| *needs != Have::NEW)
+    }
+
+    /// Returns whether it wants a layer and is to get it.
+    pub(crate) fn takes(&self, layer: usize, now: Instant) -> bool {
+        self.wants >> layer & 1 == 1 && now >= self.lanes[layer].paused_until
+    }
+
+    /// Returns the age of the oldest packet of the base that a node behind it lacks, in 1/255 of
+    /// the deadline.
+    pub(crate) fn lag(&self, now: Instant) -> u8 {
+        let is_known = now.since(self.heard_at) < LAG_COUNTS && !self.is_hopeless();
+        if is_known { self.lag } else { 0 }
+    }
+
+    /// Returns whether its path cannot carry the base.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.lanes[0].in_time.value() < HOPELESS
+    }
+
+    /// Returns whether questions reach it, or its answers come back.
+    pub(crate) fn answers(&self) -> bool {
+        self.unanswered < SILENT_AFTER
+    }
+
+    /// Returns the share of frames that reach it.
+    pub(crate) fn delivery(&self) -> f64 {
+        self.delivery.value()
+    }
+
+    /// Returns the share of frames that reach it, of what link state promised.
+    pub(crate) fn share_of_promise(&self) -> f64 {
+        self.delivery.share_of_promise()
+    }
+
+    // ---- what is sent to it
+
+    /// Notes a frame of a layer that is about to be sent and brings it something.
+    pub(crate) fn note_sent(&mut self, number: u16, layer: usize, packet: Option<u32>, at: Instant) {
+        if self.flying.len() >= MAX_FLIGHT {
+            self.flying.pop_front();
+        }
+        self.sent[layer] += 1;
+        self.flying.push_back(Flying { number, layer, packet, at });
+    }
+
+    /// Returns whether a packet is on its way to it as it is.
+    pub(crate) fn is_flying(&self, layer: usize, packet: u32) -> bool {
+        self.flying.iter().any(|flying| flying.layer == layer && flying.packet == Some(packet))
+    }
+
+    /// Returns how many combinations of a layer are on their way to it.
+    pub(crate) fn combinations(&self, layer: usize) -> usize {
+        self.flying.iter().filter(|flying| flying.layer == layer && flying.packet.is_none()).count()
+    }
+
+    /// Returns the frames on their way to it, if there are any.
+    pub(crate) fn uncertain(&self) -> Option<Uncertain> {
+        let first = self.flying.front()?;
+        Some(Uncertain { frames: self.flying.len(), since: first.at })
+    }
+
+    // ---- questions
+
+    /// Notes that a frame asks it.
+    pub(crate) fn note_asked(&mut self, now: Instant) {
+        if self.asked_at.is_some() {
+            self.unanswered += 1;
+        }
+        self.asked_at = Some(now);
+    }
+
+    /// Returns the question that it has not answered yet.
+    pub(crate) fn question(&self) -> Option<Question> {
+        self.asked_at.map(|at| Question { at, unanswered: self.unanswered })
+    }
+
+    // ---- layers
+
+    /// Notes that a packet of a layer is given up here. A layer of which too few packets come in
+    /// time pauses: they cost the base airtime and are of little use.
+    pub(crate) fn note_expired(&mut self, layer: usize, packet: u32, now: Instant) {
+        if !self.takes(layer, now) {
+            return;
+        }
+        let has = self.has(layer, packet);
+        self.dropped[layer] += u64::from(!has);
+        let lane = &mut self.lanes[layer];
+        lane.in_time.add(1.0, f64::from(u8::from(has)));
+        if layer > 0 && lane.in_time.value() < LEAST_SHARE {
+            let factor = 1u32.checked_shl(lane.pauses).unwrap_or(u32::MAX);
+            let pause = FIRST_PAUSE.checked_mul(factor).unwrap_or(LONGEST_PAUSE);
+            lane.paused_until = now + pause.min(LONGEST_PAUSE);
+            lane.pauses += 1;
+            lane.in_time = FadingShare::starting_at(1.0, SHARE_PRIOR, SHARE_HALF_LIFE);
+        }
+    }
+}
