@@ -11,7 +11,9 @@
 //! once: its frames may be lost where those of this node are not.
 
 use crate::frame::{Have, State};
+use crate::lane::CAPACITY;
 use crate::log::Covered;
+use crate::stream::REPORT;
 use ncmesh_engine::stream::LAYERS;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
@@ -21,14 +23,19 @@ use std::collections::VecDeque;
 
 /// How the delivery of a link is counted.
 const DELIVERY: DeliveryPolicy = DeliveryPolicy { half_life: 64.0, evidence: 48.0 };
-/// Questions without an answer after which a next hop counts as silent.
-const SILENT_AFTER: u32 = 4;
+/// Answers that should have come, by the deliveries there and back, after which a next hop counts
+/// as silent.
+const SILENT_AFTER: f64 = 4.0;
 /// Frames on their way to a next hop that are remembered at most.
 const MAX_FLIGHT: usize = 512;
 /// Packets after which a count of those that came in time has faded to half, and those that count
 /// as in time before any was sent.
 const SHARE_HALF_LIFE: f64 = 48.0;
 const SHARE_PRIOR: f64 = 24.0;
+/// Questions after which a count of answers has faded to half, and those that link state's promise
+/// counts for.
+const ANSWERS_HALF_LIFE: f64 = 32.0;
+const ANSWERS_PRIOR: f64 = 8.0;
 /// Share of a layer's packets in time below which the layer is not sent any more.
 const LEAST_SHARE: f64 = 0.4;
 /// Time for which it is not sent then. Doubles each time.
@@ -48,6 +55,8 @@ struct Flying {
     /// The packet that it carries as it is; `None` for a combination.
     packet: Option<u32>,
     at: Instant,
+    /// Chance that it arrived.
+    chance: f64,
 }
 
 /// One layer at a next hop.
@@ -56,6 +65,8 @@ struct ChildLane {
     have: Have,
     /// The first packet that it wants, while it does not say.
     start: u32,
+    /// Packets before it are given up, and counted.
+    judged: u32,
     /// Packets that were in time, of those given up here.
     in_time: FadingShare,
     /// Until when the layer is not sent.
@@ -75,6 +86,8 @@ pub(crate) struct Child {
     number: u16,
     lanes: [ChildLane; LAYERS],
     delivery: CountedDelivery,
+    /// Questions that were answered, of those asked.
+    answered: FadingShare,
     flying: VecDeque<Flying>,
     /// When it was asked, if it has not been heard since.
     asked_at: Option<Instant>,
@@ -83,6 +96,13 @@ pub(crate) struct Child {
     pub sent: [u64; LAYERS],
     /// Packets that were given up here and that it lacked.
     pub dropped: [u64; LAYERS],
+}
+
+/// Deliveries of the link to a next hop, as link state tells them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    pub there: f64,
+    pub back: f64,
 }
 
 /// A question that a next hop has not answered.
@@ -103,12 +123,13 @@ pub(crate) struct Uncertain {
 
 impl Child {
     /// Returns a next hop that was just heard. `ends` are the numbers behind the newest packets of
-    /// each layer: one that knows of no packet begins there. `promised` is what link state says of
-    /// the way to it.
-    pub(crate) fn new(state: &State, ends: [u32; LAYERS], promised: f64, now: Instant) -> Self {
+    /// each layer: one that knows of no packet begins there.
+    pub(crate) fn new(state: &State, ends: [u32; LAYERS], link: Link, now: Instant) -> Self {
+        let answered = link.there * (1.0 - (1.0 - link.back).powi(REPORT.copies as i32));
         let lane = |start| ChildLane {
             have: Have { needs: Have::NEW, ..Have::default() },
             start,
+            judged: start,
             in_time: FadingShare::starting_at(1.0, SHARE_PRIOR, SHARE_HALF_LIFE),
             paused_until: Instant::default(),
             pauses: 0,
@@ -121,7 +142,8 @@ impl Child {
             lag: 0,
             number: state.number.wrapping_sub(1),
             lanes: ends.map(lane),
-            delivery: CountedDelivery::new(promised, &DELIVERY),
+            delivery: CountedDelivery::new(link.there, &DELIVERY),
+            answered: FadingShare::starting_at(answered, ANSWERS_PRIOR, ANSWERS_HALF_LIFE),
             flying: VecDeque::new(),
             asked_at: None,
             unanswered: 0,
@@ -136,13 +158,18 @@ impl Child {
     /// arrived.
     pub(crate) fn hear(&mut self, state: &State, covered: Covered, now: Instant) {
         self.heard_at = now;
-        self.asked_at = None;
+        if self.asked_at.take().is_some() {
+            self.answered.add(1.0, 1.0);
+        }
         self.unanswered = 0;
         // A frame that another one overtook says less than is known.
         if self.number.is_newer_than(state.number) {
             return;
         }
         self.number = state.number;
+        for layer in 0..state.layers.len().min(LAYERS) {
+            self.judge(layer, state.layers[layer].oldest, now);
+        }
         self.feeds = state.feeds;
         self.wants = state.wants;
         self.lag = state.lag;
@@ -201,7 +228,12 @@ impl Child {
 
     /// Returns whether questions reach it, or its answers come back.
     pub(crate) fn answers(&self) -> bool {
-        self.unanswered < SILENT_AFTER
+        self.missed_answers() < SILENT_AFTER
+    }
+
+    /// Returns how many answers should have come of those that did not.
+    pub(crate) fn missed_answers(&self) -> f64 {
+        f64::from(self.unanswered) * self.answered.value()
     }
 
     /// Returns the share of frames that reach it.
@@ -222,7 +254,8 @@ impl Child {
             self.flying.pop_front();
         }
         self.sent[layer] += 1;
-        self.flying.push_back(Flying { number, layer, packet, at });
+        let chance = self.delivery();
+        self.flying.push_back(Flying { number, layer, packet, at, chance });
     }
 
     /// Returns whether a packet is on its way to it as it is.
@@ -230,9 +263,20 @@ impl Child {
         self.flying.iter().any(|flying| flying.layer == layer && flying.packet == Some(packet))
     }
 
-    /// Returns how many combinations of a layer are on their way to it.
-    pub(crate) fn combinations(&self, layer: usize) -> usize {
-        self.flying.iter().filter(|flying| flying.layer == layer && flying.packet.is_none()).count()
+    /// Returns how many packets of a layer should reach it with the combinations that are on their
+    /// way.
+    pub(crate) fn coming_combined(&self, layer: usize) -> f64 {
+        let combined = self.flying_of(layer).filter(|flying| flying.packet.is_none());
+        combined.map(|flying| flying.chance).sum()
+    }
+
+    /// Returns how many packets of a layer should reach it with all that is on its way.
+    pub(crate) fn coming(&self, layer: usize) -> f64 {
+        self.flying_of(layer).map(|flying| flying.chance).sum()
+    }
+
+    fn flying_of(&self, layer: usize) -> impl Iterator<Item = &Flying> {
+        self.flying.iter().filter(move |flying| flying.layer == layer)
     }
 
     /// Returns the frames on their way to it, if there are any.
@@ -247,6 +291,13 @@ impl Child {
     pub(crate) fn note_asked(&mut self, now: Instant) {
         if self.asked_at.is_some() {
             self.unanswered += 1;
+            self.answered.add(1.0, 0.0);
+            // Had a frame arrived, an answer might have come: it is less likely now that it did.
+            let back = (self.answered.value() / self.delivery()).min(1.0);
+            for flying in &mut self.flying {
+                let silent = flying.chance * (1.0 - back);
+                flying.chance = silent / (1.0 - flying.chance * back).max(f64::EPSILON);
+            }
         }
         self.asked_at = Some(now);
     }
@@ -258,16 +309,23 @@ impl Child {
 
     // ---- layers
 
-    /// Notes that a packet of a layer is given up here. A layer of which too few packets come in
-    /// time pauses: they cost the base airtime and are of little use.
-    pub(crate) fn note_expired(&mut self, layer: usize, packet: u32, now: Instant) {
-        if !self.takes(layer, now) {
+    /// Counts the packets of a layer that are given up, there or here: those before `oldest`. A
+    /// layer of which too few come in time pauses: they cost the base airtime and are of little
+    /// use.
+    pub(crate) fn judge(&mut self, layer: usize, oldest: u32, now: Instant) {
+        let from = self.lanes[layer].judged.max(oldest.saturating_sub(CAPACITY));
+        if oldest <= from {
             return;
         }
-        let has = self.has(layer, packet);
-        self.dropped[layer] += u64::from(!has);
+        self.lanes[layer].judged = oldest;
+        if !self.takes(layer, now) || self.needs(layer).is_none() {
+            return;
+        }
+        let has = (from..oldest).filter(|packet| self.has(layer, *packet)).count();
+        let all = (oldest - from) as usize;
+        self.dropped[layer] += (all - has) as u64;
         let lane = &mut self.lanes[layer];
-        lane.in_time.add(1.0, f64::from(u8::from(has)));
+        lane.in_time.add(all as f64, has as f64);
         if layer > 0 && lane.in_time.value() < LEAST_SHARE {
             let factor = 1u32.checked_shl(lane.pauses).unwrap_or(u32::MAX);
             let pause = FIRST_PAUSE.checked_mul(factor).unwrap_or(LONGEST_PAUSE);

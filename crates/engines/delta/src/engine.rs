@@ -1,6 +1,6 @@
 //! The engine at one node: its streams, what it hears of them, and what it transmits.
 
-use crate::child::Child;
+use crate::child::{Child, Link};
 use crate::config::DeltaConfig;
 use crate::frame::{ANNOUNCEMENT, Announcement, DATA, Data, REPORT, State};
 use crate::monitor::Receiver;
@@ -296,9 +296,12 @@ impl Delta {
         }
 
         let ends = stream.ends();
-        let promised = cx.topology.delivery(cx.me, sender);
+        let link = Link {
+            there: cx.topology.delivery(cx.me, sender),
+            back: cx.topology.delivery(sender, cx.me),
+        };
         let covered = stream.log.covered_by(state);
-        let new = || Child::new(state, ends, promised, cx.now);
+        let new = || Child::new(state, ends, link, cx.now);
         let child = stream.children.entry(sender).or_insert_with(new);
         child.hear(state, covered, cx.now);
         child.receivers = u32::from(state.receivers).min(nodes);

@@ -39,7 +39,7 @@ pub(crate) struct Lane {
     needs: u32,
     /// When the packets that lead rows are given up.
     until: BTreeMap<u32, Instant>,
-    /// Packets that were sent here as they are.
+    /// Packets that were sent from here, as they are or in combinations.
     sent: BTreeSet<u32>,
     /// Packets that lead rows and are not decoded yet.
     undecoded: BTreeSet<u32>,
@@ -148,14 +148,12 @@ impl Lane {
         packets
     }
 
-    /// Gives up the packets whose time is over at `now`. Returns them as they were.
-    pub(crate) fn expire(&mut self, now: Instant) -> std::ops::Range<u32> {
+    /// Gives up the packets whose time is over at `now`. Returns whether there were any.
+    pub(crate) fn expire(&mut self, now: Instant) -> bool {
         let late = self.until.iter().take_while(|(_, until)| **until <= now).last();
-        let before = self.oldest;
-        if let Some((last, _)) = late {
-            self.follow(last + 1);
-        }
-        before..self.oldest
+        let Some(last) = late.map(|(last, _)| *last) else { return false };
+        self.follow(last + 1);
+        true
     }
 
     /// Gives up the packets before `oldest`.
@@ -214,7 +212,7 @@ impl Lane {
         self.until.get(&number).copied()
     }
 
-    /// Returns whether a packet was sent as it is, or cannot be.
+    /// Returns whether a packet was sent, or cannot go as it is.
     pub(crate) fn is_sent(&self, number: u32) -> bool {
         self.sent.contains(&number) || !self.is_known(number)
     }
@@ -226,16 +224,20 @@ impl Lane {
         Some(Coded { first: number, coefficients: vec![1], symbol })
     }
 
-    /// Returns a combination of these packets, which are ascending, as far as it may span.
+    /// Returns a combination of these packets, which are ascending, as far as it may span. They
+    /// count as sent then: a packet that is decoded later need not go as it is.
     pub(crate) fn combine(
-        &self,
+        &mut self,
         packets: &[u32],
         width: u32,
         random: &mut impl RngCore,
     ) -> Option<Coded> {
         let first = *packets.first()?;
         let wanted = |lead: u32| packets.binary_search(&lead).is_ok();
-        self.window.combine(first..first.saturating_add(width), wanted, random)
+        let coded = self.window.combine(first..first.saturating_add(width), wanted, random)?;
+        let end = first + coded.coefficients.len() as u32;
+        self.sent.extend(packets.iter().take_while(|packet| **packet < end));
+        Some(coded)
     }
 
     /// Returns what this node says of the layer, with a map of up to `room` bytes.

@@ -7,6 +7,7 @@
 
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::average::FadingShare;
 use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
@@ -26,6 +27,12 @@ const MAX_AVOIDED: usize = 16;
 const BETTER: f64 = 1.3;
 /// Time for which it must be.
 const LASTING: Duration = Duration::from_secs(3);
+/// Frames of the parent after which a count of those heard has faded to half, and from which on it
+/// counts.
+const HALF_LIFE: f64 = 64.0;
+const EVIDENCE: f64 = 16.0;
+/// Numbers between two frames of the parent from which on it has started again.
+const MAX_GAP: u16 = 256;
 /// Hops of a way that are looked at.
 const MAX_HOPS: usize = 64;
 
@@ -37,6 +44,8 @@ pub(crate) struct Parent {
     pub heard_at: Instant,
     /// Its last frame that was handled.
     handled: Option<Handled>,
+    /// Share of its frames that were heard, by their numbers.
+    heard: Option<FadingShare>,
 }
 
 /// A frame of the parent that was handled.
@@ -65,6 +74,12 @@ impl Choice {
     pub(crate) fn hear(&mut self, node: NodeId, number: u16, now: Instant) {
         self.avoided.remove(&node);
         if let Some(parent) = self.parent.as_mut().filter(|parent| parent.node == node) {
+            let before = parent.handled.map_or(number.wrapping_sub(1), |handled| handled.number);
+            let sent = number.wrapping_sub(before);
+            if (1..=MAX_GAP).contains(&sent) {
+                let new = || FadingShare::starting_at(1.0, 0.0, HALF_LIFE);
+                parent.heard.get_or_insert_with(new).add(f64::from(sent), 1.0);
+            }
             parent.heard_at = now;
             parent.handled = Some(Handled { number, at: now });
         }
@@ -95,7 +110,8 @@ impl Choice {
         let paths = cx.topology.paths_from(source, METRIC);
         let hears = cx.topology.state(cx.me).into_iter().flat_map(|state| state.hears.iter());
         let ways = hears.filter(|(node, _)| !is_child(**node)).filter_map(|(node, there)| {
-            let success = METRIC.success(*there, cx.topology.delivery(cx.me, *node));
+            let there = there.max(self.counted(*node));
+            let success = METRIC.success(there, cx.topology.delivery(cx.me, *node));
             let etx = paths.etx(*node).filter(|_| success > 0.0)? + 1.0 / success;
             let avoids = !self.leads_over_avoided(&paths, *node);
             let is_loop = leads_over(&paths, *node, |at| at == cx.me);
@@ -122,8 +138,16 @@ impl Choice {
             }
         }
         self.better_since = None;
-        self.parent = Some(Parent { node: best, heard_at: cx.now, handled: None });
+        self.parent = Some(Parent { node: best, heard_at: cx.now, handled: None, heard: None });
         true
+    }
+
+    /// Returns the share of the parent's frames that arrive, if enough were counted. Link state's
+    /// frames are lost where a node is busy, and a way around it would be no better.
+    fn counted(&self, node: NodeId) -> f64 {
+        let parent = self.parent.filter(|parent| parent.node == node);
+        let heard = parent.and_then(|parent| parent.heard);
+        heard.filter(|heard| heard.trials() >= EVIDENCE).map_or(0.0, |heard| heard.value())
     }
 
     fn leads_over_avoided(&self, paths: &Paths, node: NodeId) -> bool {

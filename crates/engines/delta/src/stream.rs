@@ -32,21 +32,24 @@ const CHILD_TIMEOUT: Duration = Duration::from_millis(2500);
 pub(crate) const LEAVE_NOTICES: u8 = 3;
 /// Packets that a next hop should lack before a combination is sent for them. One that lacks a
 /// packet for certain lacks more than this.
-const MARGIN: f64 = 0.6;
+const MARGIN: f64 = 0.35;
 /// Packets that should be lost on the way to a next hop when it is asked, and the same if nothing
 /// follows soon.
 const ASK_LOST: f64 = 0.7;
 const ASK_LOST_AT_END: f64 = 0.2;
 /// Frames of which nothing is known when a next hop is asked.
 const ASK_FRAMES: usize = 8;
-/// Share of the deadline for which a frame stays uncertain before its next hop is asked.
-const PATIENCE: f64 = 1.0 / 32.0;
+/// Share of the deadline for which a frame stays uncertain before its next hop is asked, times the
+/// packets that should be lost, and its bounds.
+const RISK: f64 = 0.02;
+const LEAST_PATIENCE: f64 = 1.0 / 32.0;
+const MOST_PATIENCE: f64 = 1.0 / 6.0;
 /// Packet times in which an answer should come.
 const ANSWER: f64 = 8.0;
 /// Most doublings of that time.
 const MAX_DOUBLINGS: u32 = 6;
-/// Questions without an answer that carry a packet. Later ones are short.
-const WITH_PACKET: u32 = 2;
+/// Missed answers up to which a question carries a packet. Later ones are short.
+const WITH_PACKET: f64 = 2.0;
 /// Age of a packet of the base, in 1/255 of the deadline, from which on enhancement layers wait
 /// for it wherever its loss is known of.
 const HOLD: u8 = 64;
@@ -223,26 +226,34 @@ impl Stream {
     /// Gives up packets whose time is over.
     pub(crate) fn expire(&mut self, now: Instant) {
         for layer in 0..self.layers.len() {
-            for packet in self.lanes[layer].expire(now) {
-                for child in self.children.values_mut() {
-                    child.note_expired(layer, packet, now);
-                }
+            let is_late = self.lanes[layer].expire(now);
+            if !is_late {
+                continue;
+            }
+            let oldest = self.lanes[layer].oldest();
+            for child in self.children.values_mut() {
+                child.judge(layer, oldest, now);
             }
         }
     }
 
-    fn patience(&self) -> Duration {
-        self.announcement.deadline().mul_f64(PATIENCE)
+    /// Returns how long a next hop is left without a question about frames on their way to it: the
+    /// longer, the less of them should be lost.
+    fn patience(&self, child: &Child) -> Duration {
+        let frames = child.uncertain().map_or(0, |uncertain| uncertain.frames);
+        let lost = frames as f64 * (1.0 - child.delivery());
+        let part = (RISK / lost).clamp(LEAST_PATIENCE, MOST_PATIENCE);
+        self.announcement.deadline().mul_f64(part)
     }
 
     /// Returns when a next hop is to be asked, if nothing is heard of it before.
     fn question_at(&self, child: &Child, packet_time: Duration) -> Option<Instant> {
         match child.question() {
             Some(question) => {
-                let doublings = question.unanswered.min(MAX_DOUBLINGS);
+                let doublings = (child.missed_answers() as u32).min(MAX_DOUBLINGS);
                 Some(question.at + packet_time.mul_f64(ANSWER) * (1 << doublings))
             }
-            None => child.uncertain().map(|uncertain| uncertain.since + self.patience()),
+            None => child.uncertain().map(|uncertain| uncertain.since + self.patience(child)),
         }
     }
 
@@ -277,7 +288,7 @@ impl Stream {
         let lane = &self.lanes[layer];
         let children = self.children.values().filter(|child| child.takes(layer, now));
         let mut children: Vec<Wanting<'_>> = children
-            .map(|child| Wanting { child, lost: 0 })
+            .map(|child| Wanting { child, lost: 0, flying: 0 })
             .collect();
         let needs = children.iter().map(|wanting| wanting.child.needs(layer).unwrap_or(0)).min()?;
 
@@ -285,13 +296,16 @@ impl Stream {
         // known to be lost.
         let mut new = None;
         let mut lost: Vec<u32> = Vec::new();
+        let mut flying: Vec<u32> = Vec::new();
         for (number, until) in lane.live_from(needs) {
             if until <= now + packet_time {
                 continue;
             }
-            let first = lost.first().copied().unwrap_or(number);
+            let first = lost.first().into_iter().chain(flying.first()).min();
+            let first = first.copied().unwrap_or(number);
             let is_sent = lane.is_sent(number);
             let mut is_lost = false;
+            let mut is_flying = false;
             for wanting in &mut children {
                 let child = wanting.child;
                 if child.has(layer, number) {
@@ -299,16 +313,20 @@ impl Stream {
                 }
                 if !is_sent {
                     new = new.or(Some(number));
-                } else if child.answers()
-                    && number - first < WIDTH
-                    && !child.is_flying(layer, number)
-                {
-                    wanting.lost += 1;
-                    is_lost = true;
+                } else if child.answers() && number - first < WIDTH {
+                    if child.is_flying(layer, number) {
+                        wanting.flying += 1;
+                        is_flying = true;
+                    } else {
+                        wanting.lost += 1;
+                        is_lost = true;
+                    }
                 }
             }
             if is_lost {
                 lost.push(number);
+            } else if is_flying {
+                flying.push(number);
             }
             if new.is_some() && number - first >= WIDTH {
                 break;
@@ -317,17 +335,31 @@ impl Stream {
 
         // Combinations that are on their way repair some of what is lost.
         let lacks = |wanting: &Wanting<'_>| {
-            let coming = wanting.child.combinations(layer) as f64 * wanting.child.delivery();
-            f64::from(wanting.lost) - coming
+            f64::from(wanting.lost) - wanting.child.coming_combined(layer)
         };
-        let is_needed = children.iter().any(|wanting| lacks(wanting) > MARGIN);
-        let what = match children.iter().map(|wanting| wanting.lost as usize).max() {
+        if children.iter().any(|wanting| lacks(wanting) > MARGIN) {
             // If one next hop lacks all of it, a combination helps no more than a packet.
-            Some(most) if is_needed && most == lost.len() => self.plain_or_repair(layer, lost),
-            Some(_) if is_needed => What::Repair(lost),
-            _ => What::Plain(new?),
+            let most = children.iter().map(|wanting| wanting.lost as usize).max();
+            let is_one_hop = most == Some(lost.len());
+            let what =
+                if is_one_hop { self.plain_or_repair(layer, lost) } else { What::Repair(lost) };
+            return Some(Next { layer, what });
+        }
+        if let Some(new) = new {
+            return Some(Next { layer, what: What::Plain(new) });
+        }
+
+        // Over a poor link a packet goes again before it is known to be lost: a combination of all
+        // that may be lost makes up for any of it.
+        let should_lack = |wanting: &Wanting<'_>| {
+            f64::from(wanting.lost + wanting.flying) - wanting.child.coming(layer)
         };
-        Some(Next { layer, what })
+        if children.iter().any(|wanting| should_lack(wanting) > MARGIN) {
+            lost.extend(flying);
+            lost.sort_unstable();
+            return Some(Next { layer, what: self.plain_if_one(layer, lost) });
+        }
+        None
     }
 
     /// Returns the first of these packets, or a combination if that one is not decoded here.
@@ -343,7 +375,6 @@ impl Stream {
                 && child.uncertain().is_some()
         };
         let child = self.children.values().find(is_due)?;
-        let unanswered = child.question().map_or(0, |question| question.unanswered);
         let asked = child.question().is_some();
 
         // A packet that it may lack asks as well as a short frame, and may be what is missing.
@@ -361,7 +392,7 @@ impl Stream {
             Next { layer, what: self.plain_if_one(layer, numbers) }
         });
         let packets = may_lack.find(|next| next.what != What::Ask);
-        let carries = asked && unanswered < WITH_PACKET;
+        let carries = asked && child.missed_answers() < WITH_PACKET;
         let ask = Next { layer: 0, what: What::Ask };
         Some(packets.filter(|_| carries).unwrap_or(ask))
     }
@@ -457,7 +488,7 @@ impl Stream {
             let lost = uncertain.frames as f64 * (1.0 - child.delivery());
             lost >= ASK_LOST
                 || uncertain.frames >= ASK_FRAMES
-                || now.since(uncertain.since) >= self.patience()
+                || now.since(uncertain.since) >= self.patience(child)
                 || is_last && lost >= ASK_LOST_AT_END
         };
         let children = self.children.iter().filter(|(_, child)| asks(child));
@@ -585,8 +616,10 @@ impl Stream {
     }
 }
 
-/// A next hop, and how many packets it lacks for certain.
+/// A next hop that wants a layer.
 struct Wanting<'a> {
     child: &'a Child,
+    /// Packets that it lacks for certain, and those of which that is not known.
     lost: u32,
+    flying: u32,
 }
