@@ -231,6 +231,11 @@ impl Child {
         self.missed_answers() < SILENT_AFTER
     }
 
+    /// Returns the share of questions that it answers.
+    pub(crate) fn answered(&self) -> f64 {
+        self.answered.value()
+    }
+
     /// Returns how many answers should have come of those that did not.
     pub(crate) fn missed_answers(&self) -> f64 {
         f64::from(self.unanswered) * self.answered.value()

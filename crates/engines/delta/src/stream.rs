@@ -44,8 +44,10 @@ const ASK_FRAMES: usize = 8;
 const RISK: f64 = 0.02;
 const LEAST_PATIENCE: f64 = 1.0 / 32.0;
 const MOST_PATIENCE: f64 = 1.0 / 6.0;
-/// Packet times in which an answer should come.
+/// Packet times in which an answer should come, times the share of questions that are answered:
+/// where few are, it does not pay to wait for one. At least as many.
 const ANSWER: f64 = 8.0;
+const LEAST_ANSWER: f64 = 3.0;
 /// Most doublings of that time.
 const MAX_DOUBLINGS: u32 = 6;
 /// Missed answers up to which a question carries a packet. Later ones are short.
@@ -251,7 +253,8 @@ impl Stream {
         match child.question() {
             Some(question) => {
                 let doublings = (child.missed_answers() as u32).min(MAX_DOUBLINGS);
-                Some(question.at + packet_time.mul_f64(ANSWER) * (1 << doublings))
+                let wait = (ANSWER * child.answered()).max(LEAST_ANSWER);
+                Some(question.at + packet_time.mul_f64(wait) * (1 << doublings))
             }
             None => child.uncertain().map(|uncertain| uncertain.since + self.patience(child)),
         }
