@@ -344,7 +344,12 @@ impl Delta {
         if !data.symbol.is_empty() && stream.source.is_none() {
             let from_parent = stream.choice.node() == Some(sender);
             match stream.absorb(head, data.symbol, from_parent, cx.now) {
-                Some(is_innovative) => cx.counters.note_payload(is_innovative),
+                Some(is_innovative) => {
+                    cx.counters.note_payload(is_innovative);
+                    if is_innovative {
+                        stream.choice.note_served(sender, cx.now);
+                    }
+                }
                 None => cx.counters.drop(DropReason::Full),
             }
             hand_up(cx, stream, usize::from(head.layer));

@@ -46,6 +46,10 @@ pub(crate) struct Parent {
     handled: Option<Handled>,
     /// Share of its frames that were heard, by their numbers.
     heard: Option<FadingShare>,
+    /// Share of this node's frames that it heard when it was chosen, and when it last sent
+    /// something new: then it still hears them.
+    back: f64,
+    served_at: Instant,
 }
 
 /// A frame of the parent that was handled.
@@ -85,6 +89,13 @@ impl Choice {
         }
     }
 
+    /// Notes that a node sent something new.
+    pub(crate) fn note_served(&mut self, node: NodeId, now: Instant) {
+        if let Some(parent) = self.parent.as_mut().filter(|parent| parent.node == node) {
+            parent.served_at = now;
+        }
+    }
+
     /// Returns the last frame of the parent that was handled.
     pub(crate) fn handled(&self) -> Option<Handled> {
         self.parent.and_then(|parent| parent.handled)
@@ -111,7 +122,8 @@ impl Choice {
         let hears = cx.topology.state(cx.me).into_iter().flat_map(|state| state.hears.iter());
         let ways = hears.filter(|(node, _)| !is_child(**node)).filter_map(|(node, there)| {
             let there = there.max(self.counted(*node));
-            let success = METRIC.success(there, cx.topology.delivery(cx.me, *node));
+            let back = cx.topology.delivery(cx.me, *node).max(self.proven_back(*node, cx.now));
+            let success = METRIC.success(there, back);
             let etx = paths.etx(*node).filter(|_| success > 0.0)? + 1.0 / success;
             let avoids = !self.leads_over_avoided(&paths, *node);
             let is_loop = leads_over(&paths, *node, |at| at == cx.me);
@@ -138,7 +150,14 @@ impl Choice {
             }
         }
         self.better_since = None;
-        self.parent = Some(Parent { node: best, heard_at: cx.now, handled: None, heard: None });
+        self.parent = Some(Parent {
+            node: best,
+            heard_at: cx.now,
+            handled: None,
+            heard: None,
+            back: cx.topology.delivery(cx.me, best),
+            served_at: cx.now,
+        });
         true
     }
 
@@ -148,6 +167,14 @@ impl Choice {
         let parent = self.parent.filter(|parent| parent.node == node);
         let heard = parent.and_then(|parent| parent.heard);
         heard.filter(|heard| heard.trials() >= EVIDENCE).map_or(0.0, |heard| heard.value())
+    }
+
+    /// Returns the share of this node's frames that the parent hears at least, while it sends what
+    /// this node lacks.
+    fn proven_back(&self, node: NodeId, now: Instant) -> f64 {
+        let parent = self.parent.filter(|parent| parent.node == node);
+        let parent = parent.filter(|parent| now.since(parent.served_at) < LASTING);
+        parent.map_or(0.0, |parent| parent.back)
     }
 
     fn leads_over_avoided(&self, paths: &Paths, node: NodeId) -> bool {
