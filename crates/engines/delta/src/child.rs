@@ -37,7 +37,7 @@ const SHARE_PRIOR: f64 = 24.0;
 const ANSWERS_HALF_LIFE: f64 = 32.0;
 const ANSWERS_PRIOR: f64 = 8.0;
 /// Share of a layer's packets in time below which the layer is not sent any more.
-const LEAST_SHARE: f64 = 0.4;
+const LEAST_SHARE: f64 = 0.3;
 /// Time for which it is not sent then. Doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(4);
 const LONGEST_PAUSE: Duration = Duration::from_secs(64);

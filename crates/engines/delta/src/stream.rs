@@ -54,7 +54,7 @@ const MAX_DOUBLINGS: u32 = 6;
 const WITH_PACKET: f64 = 2.0;
 /// Age of a packet of the base, in 1/255 of the deadline, from which on enhancement layers wait
 /// for it wherever its loss is known of.
-const HOLD: u8 = 64;
+const HOLD: u8 = 96;
 
 /// What goes out next.
 #[derive(Clone, Debug, PartialEq)]
