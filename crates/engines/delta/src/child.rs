@@ -105,14 +105,6 @@ pub(crate) struct Link {
     pub back: f64,
 }
 
-/// A question that a next hop has not answered.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Question {
-    pub at: Instant,
-    /// Questions before it that were not answered, either.
-    pub unanswered: u32,
-}
-
 /// Frames on their way to a next hop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Uncertain {
@@ -254,7 +246,13 @@ impl Child {
     // ---- what is sent to it
 
     /// Notes a frame of a layer that is about to be sent and brings it something.
-    pub(crate) fn note_sent(&mut self, number: u16, layer: usize, packet: Option<u32>, at: Instant) {
+    pub(crate) fn note_sent(
+        &mut self,
+        number: u16,
+        layer: usize,
+        packet: Option<u32>,
+        at: Instant,
+    ) {
         if self.flying.len() >= MAX_FLIGHT {
             self.flying.pop_front();
         }
@@ -307,9 +305,9 @@ impl Child {
         self.asked_at = Some(now);
     }
 
-    /// Returns the question that it has not answered yet.
-    pub(crate) fn question(&self) -> Option<Question> {
-        self.asked_at.map(|at| Question { at, unanswered: self.unanswered })
+    /// Returns when it was asked, if it has not been heard since.
+    pub(crate) fn asked_at(&self) -> Option<Instant> {
+        self.asked_at
     }
 
     // ---- layers

@@ -23,7 +23,11 @@ pub(crate) const MAX_STREAMS: usize = 32;
 /// Most next hops of a node in one stream.
 pub(crate) const MAX_CHILDREN: usize = 64;
 /// Time between a source's announcements.
-pub(crate) const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
+const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
+/// Announcements of a stream that follow each other sooner, and the time between them: a node that
+/// misses the first one, over a poor link, does not wait long.
+const EARLY: u32 = 3;
+const EARLY_INTERVAL: Duration = Duration::from_secs(1);
 /// Time without an announcement after which a stream is forgotten.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(22);
 /// Mean airtime of a packet before one was sent.
@@ -178,7 +182,7 @@ impl Delta {
     /// Repeats the announcements of this node's own streams.
     fn announce_again(&mut self, cx: &mut Context<'_>) {
         for (flow, stream) in self.streams.iter_mut().filter(|(_, s)| s.source.is_some()) {
-            if cx.now.since(stream.announced_at) >= ANNOUNCE_INTERVAL {
+            if cx.now.since(stream.announced_at) >= announce_interval(stream) {
                 stream.announce_after(stream.announcement.version, cx.now);
                 self.flood.publish(*flow, stream.announcement.version, cx.now, cx.rng);
             }
@@ -448,6 +452,12 @@ impl Delta {
     }
 }
 
+/// Returns the time from one announcement of this node's own stream to the next.
+fn announce_interval(stream: &Stream) -> Duration {
+    let is_young = stream.announcement.version <= EARLY;
+    if is_young { EARLY_INTERVAL } else { ANNOUNCE_INTERVAL }
+}
+
 /// What one stream would send.
 struct Choice {
     flow: FlowId,
@@ -508,7 +518,7 @@ impl Engine for Delta {
         let packet_time = self.packet_time();
         let announcements = self.streams.values().map(|stream| {
             let is_own = stream.source.is_some();
-            stream.announced_at + if is_own { ANNOUNCE_INTERVAL } else { STREAM_TIMEOUT }
+            stream.announced_at + if is_own { announce_interval(stream) } else { STREAM_TIMEOUT }
         });
         let own = [self.tick_at, Some(self.silence.until()), self.flood.poll_timeout(after)];
         let streams = self.streams.values().flat_map(|stream| stream.timeouts(packet_time));

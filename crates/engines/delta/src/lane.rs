@@ -74,11 +74,6 @@ impl Lane {
         self.oldest
     }
 
-    /// Returns the first packet that is missing.
-    pub(crate) fn needs(&self) -> u32 {
-        self.needs
-    }
-
     /// Returns the number behind the newest packet that is known of.
     pub(crate) fn end(&self) -> u32 {
         let newest = self.until.last_key_value().map_or(0, |(newest, _)| newest + 1);
@@ -143,7 +138,8 @@ impl Lane {
         for number in known {
             self.undecoded.remove(&number);
             let unpacked = self.window.packet(number).and_then(unpack);
-            packets.push(unpacked.and_then(|unpacked| unpacked.packet).unwrap_or_default().to_vec());
+            packets
+                .push(unpacked.and_then(|unpacked| unpacked.packet).unwrap_or_default().to_vec());
         }
         packets
     }
@@ -168,11 +164,6 @@ impl Lane {
         self.undecoded = self.undecoded.split_off(&oldest);
         self.window.forget_before(oldest.saturating_sub(KEPT));
         self.follow_needs();
-    }
-
-    /// Returns when the next packet is given up.
-    pub(crate) fn next_expiry(&self) -> Option<Instant> {
-        self.until.first_key_value().map(|(_, until)| *until)
     }
 
     fn follow_needs(&mut self) {

@@ -77,7 +77,8 @@ impl Receiver {
         }
         self.latest = Some(current);
 
-        let offered = |layer: usize| f64::from(current.sent[layer].wrapping_sub(before.sent[layer]));
+        let offered =
+            |layer: usize| f64::from(current.sent[layer].wrapping_sub(before.sent[layer]));
         let all: u64 = current.packets.iter().sum();
         let length = if all > 0 { current.bytes as f64 / all as f64 } else { INITIAL_LENGTH };
         self.spans.push_back(Span {

@@ -250,11 +250,11 @@ impl Stream {
 
     /// Returns when a next hop is to be asked, if nothing is heard of it before.
     fn question_at(&self, child: &Child, packet_time: Duration) -> Option<Instant> {
-        match child.question() {
-            Some(question) => {
+        match child.asked_at() {
+            Some(asked_at) => {
                 let doublings = (child.missed_answers() as u32).min(MAX_DOUBLINGS);
                 let wait = (ANSWER * child.answered()).max(LEAST_ANSWER);
-                Some(question.at + packet_time.mul_f64(wait) * (1 << doublings))
+                Some(asked_at + packet_time.mul_f64(wait) * (1 << doublings))
             }
             None => child.uncertain().map(|uncertain| uncertain.since + self.patience(child)),
         }
@@ -290,9 +290,8 @@ impl Stream {
     fn next_of(&self, layer: usize, packet_time: Duration, now: Instant) -> Option<Next> {
         let lane = &self.lanes[layer];
         let children = self.children.values().filter(|child| child.takes(layer, now));
-        let mut children: Vec<Wanting<'_>> = children
-            .map(|child| Wanting { child, lost: 0, flying: 0 })
-            .collect();
+        let mut children: Vec<Wanting<'_>> =
+            children.map(|child| Wanting { child, lost: 0, flying: 0 }).collect();
         let needs = children.iter().map(|wanting| wanting.child.needs(layer).unwrap_or(0)).min()?;
 
         // A packet goes as it is the first time, to all that lack it. It goes again once it is
@@ -337,9 +336,8 @@ impl Stream {
         }
 
         // Combinations that are on their way repair some of what is lost.
-        let lacks = |wanting: &Wanting<'_>| {
-            f64::from(wanting.lost) - wanting.child.coming_combined(layer)
-        };
+        let lacks =
+            |wanting: &Wanting<'_>| f64::from(wanting.lost) - wanting.child.coming_combined(layer);
         if children.iter().any(|wanting| lacks(wanting) > MARGIN) {
             // If one next hop lacks all of it, a combination helps no more than a packet.
             let most = children.iter().map(|wanting| wanting.lost as usize).max();
@@ -378,7 +376,7 @@ impl Stream {
                 && child.uncertain().is_some()
         };
         let child = self.children.values().find(is_due)?;
-        let asked = child.question().is_some();
+        let asked = child.asked_at().is_some();
 
         // A packet that it may lack asks as well as a short frame, and may be what is missing.
         let layers = (0..self.layers.len()).filter(|layer| child.takes(*layer, now));
@@ -485,7 +483,7 @@ impl Stream {
         let is_last = self.next(packet_time, now).is_none();
         let asks = |child: &Child| {
             let Some(uncertain) = child.uncertain() else { return false };
-            if child.question().is_some() {
+            if child.asked_at().is_some() {
                 return self.question_at(child, packet_time).is_some_and(|at| at <= now);
             }
             let lost = uncertain.frames as f64 * (1.0 - child.delivery());
@@ -532,13 +530,13 @@ impl Stream {
     /// Returns the age of the oldest packet of the base that a node behind this one lacks, in
     /// 1/255 of the deadline.
     fn lag(&self, now: Instant) -> u8 {
-        let counts = |child: &&Child| child.answers() && child.takes(0, now) && !child.is_hopeless();
+        let counts =
+            |child: &&Child| child.answers() && child.takes(0, now) && !child.is_hopeless();
         let children: Vec<&Child> = self.children.values().filter(counts).collect();
         let behind = self.children.values().map(|child| child.lag(now)).max().unwrap_or(0);
         let needs = children.iter().map(|child| child.needs(0).unwrap_or(0)).min().unwrap_or(0);
         let mut live = self.lanes[0].live_from(needs);
-        let lacking =
-            live.find(|(number, _)| children.iter().any(|child| !child.has(0, *number)));
+        let lacking = live.find(|(number, _)| children.iter().any(|child| !child.has(0, *number)));
         let own = lacking.map_or(0, |(number, _)| {
             let age = self.age(0, number, now).as_secs_f64();
             (255.0 * age / self.announcement.deadline().as_secs_f64()) as u8
