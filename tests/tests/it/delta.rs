@@ -27,7 +27,7 @@ fn over(mesh: &str, from: &str, to: &[&str], settings: &str) -> Vec<StreamReceiv
     let to: Vec<String> = to.iter().map(|node| format!("{{ node = \"{node}\" }}")).collect();
     let stream = format!(
         "\n[[stream]]\ngroup = \"tv\"\nfrom = \"{from}\"\npacket = 1200\nwarm_up_s = 5\n\
-         seconds = 15\nlayers = [{{ name = \"base\", rate = \"{base}k\" }}, \
+         seconds = 40\nlayers = [{{ name = \"base\", rate = \"{base}k\" }}, \
          {{ name = \"enh\", rate = \"{enhancement}k\" }}]\nreceivers = [{}]\n{settings}",
         to.join(", ")
     );
