@@ -137,8 +137,8 @@ def run(
     `seed` names all random draws; without it the scenario's own counts, which is 1 by default.
     `scenario` is a scenario file, or a dict of the same shape; file names in a dict are relative to
     the current directory. `scheme` carries the file, the flows if it is a tunnel, the streams if it
-    is `multirate`; `auto`, the default, is `cascade` for a file, else `braid` for flows, else
-    `multirate`. `mac` is the setting `medium.mac`, `paths` is `protocol.mc2.paths`; `set` changes
+    is `delta` or `multirate`; `auto`, the default, is `cascade` for a file, else `braid` for flows,
+    else `delta`. `mac` is the setting `medium.mac`, `paths` is `protocol.mc2.paths`; `set` changes
     other settings, keys joined by dots, as in `{"protocol.pacifier.knob": 0.5}`. The run ends with
     the transfer, or after `limit_s` seconds of the mesh's clock. `progress` shows a bar on standard
     error. Other threads run meanwhile.

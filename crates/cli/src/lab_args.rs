@@ -69,9 +69,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// The scheme: cascade, pacifier, more, etx_unicast or tree_flood for the file; braid, forward,
-    /// xor, mc2, core_nc or cope for the flows; multirate for the streams. It carries that part of
-    /// the traffic alone. For several parts at once: file=SCHEME,tunnel=SCHEME,stream=SCHEME. With
-    /// auto all traffic is carried, by the scenario's schemes or else cascade, braid and multirate
+    /// xor, mc2, core_nc or cope for the flows; delta or multirate for the streams. It carries that
+    /// part of the traffic alone. For several parts at once: file=SCHEME,tunnel=SCHEME,
+    /// stream=SCHEME. With auto all traffic is carried, by the scenario's schemes or else cascade,
+    /// braid and delta
     #[arg(long, default_value = AUTO)]
     pub(crate) scheme: String,
     /// Print a line of JSON for each step of the run and one for its result. Its `event` says which

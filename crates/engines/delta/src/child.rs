@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 const DELIVERY: DeliveryPolicy = DeliveryPolicy { half_life: 64.0, evidence: 48.0 };
 /// Answers that should have come, by the deliveries there and back, after which a next hop counts
 /// as silent.
-const SILENT_AFTER: f64 = 4.0;
+const SILENT_AFTER: f64 = 8.0;
 /// Frames on their way to a next hop that are remembered at most.
 const MAX_FLIGHT: usize = 512;
 /// Packets after which a count of those that came in time has faded to half, and those that count
@@ -36,6 +36,8 @@ const SHARE_PRIOR: f64 = 24.0;
 /// counts for.
 const ANSWERS_HALF_LIFE: f64 = 32.0;
 const ANSWERS_PRIOR: f64 = 8.0;
+/// Answers that count as missed at least for each question that is not answered.
+const LEAST_MISSED: f64 = 1.0 / 256.0;
 /// Share of a layer's packets in time below which the layer is not sent any more.
 const LEAST_SHARE: f64 = 0.3;
 /// Time for which it is not sent then. Doubles each time.
@@ -91,7 +93,8 @@ pub(crate) struct Child {
     flying: VecDeque<Flying>,
     /// When it was asked, if it has not been heard since.
     asked_at: Option<Instant>,
-    unanswered: u32,
+    /// Answers that should have come since it was heard, and did not.
+    missed: f64,
     /// Frames that brought it something, by layer.
     pub sent: [u64; LAYERS],
     /// Packets that were given up here and that it lacked.
@@ -138,7 +141,7 @@ impl Child {
             answered: FadingShare::starting_at(answered, ANSWERS_PRIOR, ANSWERS_HALF_LIFE),
             flying: VecDeque::new(),
             asked_at: None,
-            unanswered: 0,
+            missed: 0.0,
             sent: [0; LAYERS],
             dropped: [0; LAYERS],
         }
@@ -153,7 +156,7 @@ impl Child {
         if self.asked_at.take().is_some() {
             self.answered.add(1.0, 1.0);
         }
-        self.unanswered = 0;
+        self.missed = 0.0;
         // A frame that another one overtook says less than is known.
         if self.number.is_newer_than(state.number) {
             return;
@@ -230,7 +233,7 @@ impl Child {
 
     /// Returns how many answers should have come of those that did not.
     pub(crate) fn missed_answers(&self) -> f64 {
-        f64::from(self.unanswered) * self.answered.value()
+        self.missed
     }
 
     /// Returns the share of frames that reach it.
@@ -293,7 +296,7 @@ impl Child {
     /// Notes that a frame asks it.
     pub(crate) fn note_asked(&mut self, now: Instant) {
         if self.asked_at.is_some() {
-            self.unanswered += 1;
+            self.missed += self.answered.value().max(LEAST_MISSED);
             self.answered.add(1.0, 0.0);
             // Had a frame arrived, an answer might have come: it is less likely now that it did.
             let back = (self.answered.value() / self.delivery()).min(1.0);

@@ -20,7 +20,7 @@ pub(crate) const LAYOUTS: &[Layout] = &[
     Layout::of::<Data<'_>>(
         DATA,
         "data",
-        "{flow} layer {stream.layer}, packets from {stream.sequence}",
+        "{flow} layer {stream.layer}, packets from {stream.first}",
     ),
     Layout::of::<State>(REPORT, "report", "{flow}: {membership.receivers} receivers by {parent}"),
     Layout::of::<Announcement>(
@@ -136,7 +136,7 @@ record! {
         /// 0 is the base
         pub layer: u8 = field("stream.layer", "Layer").within(0, LAYERS as u64 - 1),
         /// number of the first packet in the combination
-        pub first: u32 = field("stream.sequence", "First packet").within(0, LAST as u64),
+        pub first: u32 = field("stream.first", "First packet").within(0, LAST as u64),
         /// of that packet, in quarters of a millisecond
         pub age_of_first: u16 = field("age.first", "Age of the first"),
         /// of the last packet in the combination, in quarters of a millisecond

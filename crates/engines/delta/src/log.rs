@@ -60,6 +60,12 @@ impl Log {
         self.number
     }
 
+    /// Returns the number of the last frame.
+    #[cfg(test)]
+    pub(crate) fn last(&self) -> u16 {
+        self.number
+    }
+
     /// Notes that the MAC has sent the last frame.
     pub(crate) fn note_sent(&mut self, now: Instant) {
         if let Some(last) = self.frames.back_mut() {

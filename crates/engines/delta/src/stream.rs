@@ -50,6 +50,8 @@ const ANSWER: f64 = 8.0;
 const LEAST_ANSWER: f64 = 3.0;
 /// Most doublings of that time.
 const MAX_DOUBLINGS: u32 = 6;
+/// Doublings for each answer that was missed.
+const DOUBLINGS: f64 = 0.5;
 /// Missed answers up to which a question carries a packet. Later ones are short.
 const WITH_PACKET: f64 = 2.0;
 /// Age of a packet of the base, in 1/255 of the deadline, from which on enhancement layers wait
@@ -252,7 +254,7 @@ impl Stream {
     fn question_at(&self, child: &Child, packet_time: Duration) -> Option<Instant> {
         match child.asked_at() {
             Some(asked_at) => {
-                let doublings = (child.missed_answers() as u32).min(MAX_DOUBLINGS);
+                let doublings = ((child.missed_answers() * DOUBLINGS) as u32).min(MAX_DOUBLINGS);
                 let wait = (ANSWER * child.answered()).max(LEAST_ANSWER);
                 Some(asked_at + packet_time.mul_f64(wait) * (1 << doublings))
             }

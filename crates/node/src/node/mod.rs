@@ -180,7 +180,7 @@ impl Node {
             mtu: config.radio.mtu(),
             tunnel,
             measurements: measure::Measurements::new(parts.start.seed as u32),
-            streams: Streams { ports: parts.ports, host: Default::default(), warned: false },
+            streams: Streams::new(parts.ports),
             coding_stopped: BTreeSet::new(),
             noted: Default::default(),
         };
