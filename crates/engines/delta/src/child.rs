@@ -17,12 +17,11 @@ use crate::stream::REPORT;
 use ncmesh_engine::stream::LAYERS;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
-use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
 use ncmesh_engine::toolkit::sequence::Serial;
 use std::collections::VecDeque;
 
-/// How the delivery of a link is counted.
-const DELIVERY: DeliveryPolicy = DeliveryPolicy { half_life: 64.0, evidence: 48.0 };
+/// Least delivery of a link that is believed.
+const LEAST_DELIVERY: f64 = 0.05;
 /// Answers that should have come, by the deliveries there and back, after which a next hop counts
 /// as silent.
 const SILENT_AFTER: f64 = 8.0;
@@ -87,7 +86,9 @@ pub(crate) struct Child {
     /// Number of the last frame of it that was heard.
     number: u16,
     lanes: [ChildLane; LAYERS],
-    delivery: CountedDelivery,
+    /// Share of frames that reach it: what link state promised, and what it says itself.
+    promised: f64,
+    delivery: f64,
     /// Questions that were answered, of those asked.
     answered: FadingShare,
     flying: VecDeque<Flying>,
@@ -137,7 +138,8 @@ impl Child {
             lag: 0,
             number: state.number.wrapping_sub(1),
             lanes: ends.map(lane),
-            delivery: CountedDelivery::new(link.there, &DELIVERY),
+            promised: link.there.max(LEAST_DELIVERY),
+            delivery: link.there.max(LEAST_DELIVERY),
             answered: FadingShare::starting_at(answered, ANSWERS_PRIOR, ANSWERS_HALF_LIFE),
             flying: VecDeque::new(),
             asked_at: None,
@@ -172,15 +174,12 @@ impl Child {
             lane.have = have.clone();
         }
 
-        // Frames that are covered did arrive, or were lost.
-        while let Some(flying) = self.flying.front().filter(|flying| covered.covers(flying.number))
-        {
-            if let Some(packet) = flying.packet {
-                let has = self.has(flying.layer, packet);
-                self.delivery.count(1.0, f64::from(u8::from(has)));
-            }
-            self.flying.pop_front();
+        if state.heard > 0 {
+            self.delivery = (f64::from(state.heard) / 255.0).max(LEAST_DELIVERY);
         }
+
+        // Frames that are covered did arrive, or were lost.
+        self.flying.retain(|flying| !covered.covers(flying.number));
     }
 
     /// Returns whether it has a packet, or needs it no more.
@@ -238,12 +237,12 @@ impl Child {
 
     /// Returns the share of frames that reach it.
     pub(crate) fn delivery(&self) -> f64 {
-        self.delivery.value()
+        self.delivery
     }
 
     /// Returns the share of frames that reach it, of what link state promised.
     pub(crate) fn share_of_promise(&self) -> f64 {
-        self.delivery.share_of_promise()
+        self.delivery / self.promised
     }
 
     // ---- what is sent to it

@@ -161,12 +161,17 @@ impl Choice {
         true
     }
 
-    /// Returns the share of the parent's frames that arrive, if enough were counted. Link state's
-    /// frames are lost where a node is busy, and a way around it would be no better.
+    /// Returns the share of the parent's frames that arrive, if enough were counted.
+    pub(crate) fn heard(&self) -> Option<f64> {
+        let heard = self.parent.and_then(|parent| parent.heard);
+        heard.filter(|heard| heard.trials() >= EVIDENCE).map(|heard| heard.value())
+    }
+
+    /// Returns the share of a node's frames that arrive, if it is the parent and enough were
+    /// counted. Link state's frames are lost where a node is busy, and a way around it would be no
+    /// better.
     fn counted(&self, node: NodeId) -> f64 {
-        let parent = self.parent.filter(|parent| parent.node == node);
-        let heard = parent.and_then(|parent| parent.heard);
-        heard.filter(|heard| heard.trials() >= EVIDENCE).map_or(0.0, |heard| heard.value())
+        self.heard().filter(|_| self.node() == Some(node)).unwrap_or(0.0)
     }
 
     /// Returns the share of this node's frames that the parent hears at least, while it sends what

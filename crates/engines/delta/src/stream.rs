@@ -525,6 +525,7 @@ impl Stream {
             lag: self.lag(now),
             handled: handled.map_or(0, |handled| handled.number),
             ago: handled.map_or(State::LONG_AGO, |handled| State::ago_of(now.since(handled.at))),
+            heard: self.choice.heard().map_or(0, |share| (255.0 * share).clamp(1.0, 255.0) as u8),
             layers,
         }
     }
@@ -532,8 +533,7 @@ impl Stream {
     /// Returns the age of the oldest packet of the base that a node behind this one lacks, in
     /// 1/255 of the deadline.
     fn lag(&self, now: Instant) -> u8 {
-        let counts =
-            |child: &&Child| child.answers() && child.takes(0, now) && !child.is_hopeless();
+        let counts = |child: &&Child| child.takes(0, now) && !child.is_hopeless();
         let children: Vec<&Child> = self.children.values().filter(counts).collect();
         let behind = self.children.values().map(|child| child.lag(now)).max().unwrap_or(0);
         let needs = children.iter().map(|child| child.needs(0).unwrap_or(0)).min().unwrap_or(0);

@@ -8,7 +8,10 @@ use proptest::prelude::*;
 
 fn head() -> Head {
     Head {
-        state: state(1, 2, 9, [Have { oldest: 3, needs: 5, map: vec![0x81] }, has(4)]),
+        state: State {
+            heard: 0xc0,
+            ..state(1, 2, 9, [Have { oldest: 3, needs: 5, map: vec![0x81] }, has(4)])
+        },
         asked: vec![NodeId(4)],
         layer: 1,
         first: 6,
@@ -31,6 +34,7 @@ fn golden_frames() {
         "00",
         "0009",
         "0000",
+        "c0",
         "02",
         "00000003",
         "00000005",
