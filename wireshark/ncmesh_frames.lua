@@ -963,6 +963,7 @@ return {
           { "number", "lag", "Lag", 1 },
           { "number", "handled", "Handled", 2 },
           { "number", "ago", "Ago", 2 },
+          { "number", "heard", "Heard", 1 },
           { "number", "stream.layers", "Layers", 1, max = 4 },
           { "repeat", "stream.layers",
             {
@@ -1000,6 +1001,7 @@ return {
           { "number", "lag", "Lag", 1 },
           { "number", "handled", "Handled", 2 },
           { "number", "ago", "Ago", 2 },
+          { "number", "heard", "Heard", 1 },
           { "number", "stream.layers", "Layers", 1, max = 4 },
           { "repeat", "stream.layers",
             {

@@ -38,7 +38,7 @@ const ANSWERS_PRIOR: f64 = 8.0;
 /// Answers that count as missed at least for each question that is not answered.
 const LEAST_MISSED: f64 = 1.0 / 256.0;
 /// Share of a layer's packets in time below which the layer is not sent any more.
-const LEAST_SHARE: f64 = 0.3;
+const LEAST_SHARE: f64 = 0.15;
 /// Time for which it is not sent then. Doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(4);
 const LONGEST_PAUSE: Duration = Duration::from_secs(64);

@@ -30,9 +30,12 @@ pub(crate) const TELL_INTERVAL: Duration = Duration::from_millis(200);
 const CHILD_TIMEOUT: Duration = Duration::from_millis(2500);
 /// Reports in which a node says that it takes no part any more.
 pub(crate) const LEAVE_NOTICES: u8 = 3;
-/// Packets that a next hop should lack before a combination is sent for them. One that lacks a
-/// packet for certain lacks more than this.
-const MARGIN: f64 = 0.35;
+/// Packets that a next hop lacks for certain, less those that should come with combinations, before
+/// one is sent.
+const MARGIN: f64 = 0.9;
+/// Packets that a next hop should lack, of those that may be lost, before they go again although
+/// that is not known. One fewer is left to answers.
+const EAGER: f64 = 1.2;
 /// Packets that should be lost on the way to a next hop when it is asked, and the same if nothing
 /// follows soon.
 const ASK_LOST: f64 = 0.7;
@@ -47,7 +50,7 @@ const MOST_PATIENCE: f64 = 1.0 / 6.0;
 /// Packet times in which an answer should come, times the share of questions that are answered:
 /// where few are, it does not pay to wait for one. At least as many.
 const ANSWER: f64 = 8.0;
-const LEAST_ANSWER: f64 = 3.0;
+const LEAST_ANSWER: f64 = 5.0;
 /// Most doublings of that time.
 const MAX_DOUBLINGS: u32 = 6;
 /// Doublings for each answer that was missed.
@@ -357,7 +360,7 @@ impl Stream {
         let should_lack = |wanting: &Wanting<'_>| {
             f64::from(wanting.lost + wanting.flying) - wanting.child.coming(layer)
         };
-        if children.iter().any(|wanting| should_lack(wanting) > MARGIN) {
+        if children.iter().any(|wanting| should_lack(wanting) > EAGER) {
             lost.extend(flying);
             lost.sort_unstable();
             return Some(Next { layer, what: self.plain_if_one(layer, lost) });
