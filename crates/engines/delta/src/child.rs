@@ -13,13 +13,15 @@
 use crate::frame::{Have, State};
 use crate::lane::CAPACITY;
 use crate::log::Covered;
-use crate::stream::REPORT;
 use ncmesh_engine::stream::LAYERS;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
+use ncmesh_engine::toolkit::report::ReportPolicy;
 use ncmesh_engine::toolkit::sequence::Serial;
 use std::collections::VecDeque;
 
+/// How a report is sent.
+pub(crate) const REPORT: ReportPolicy = ReportPolicy { loss: 0.2, copies: 3, between: 3.0 };
 /// Least delivery of a link that is believed.
 const LEAST_DELIVERY: f64 = 0.05;
 /// Answers that should have come, by the deliveries there and back, after which a next hop counts

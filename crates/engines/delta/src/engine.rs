@@ -192,7 +192,8 @@ impl Delta {
     // ---- what is heard
 
     fn handle_announcement(&mut self, cx: &mut Context<'_>, sender: NodeId, heard: Announcement) {
-        let (flow, version) = (heard.flow, heard.version);
+        let flow = heard.flow;
+        let version = heard.version;
 
         // A neighbour repeats an announcement of this node, or lies about it.
         if flow.source == cx.me {
@@ -458,7 +459,7 @@ fn announce_interval(stream: &Stream) -> Duration {
     if is_young { EARLY_INTERVAL } else { ANNOUNCE_INTERVAL }
 }
 
-/// What one stream would send.
+/// Frame that one stream would send.
 struct Choice {
     flow: FlowId,
     served_at: Instant,

@@ -1,12 +1,14 @@
 //! Frames of the engine. Layout in bytes: `docs/reference/wire-format.md`.
 
-use crate::NAME;
 use ncmesh_engine::stream::{LAYERS, check_names};
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::{Malformed, Summary};
 use ncmesh_wire::layout::{Charset, Check, Layout};
 use ncmesh_wire::record::{Named, bits, field, group};
 use ncmesh_wire::{FlowId, NodeId, Record, Writer, frame, record};
+
+/// Name of the scheme.
+pub const NAME: &str = "delta";
 
 /// Kind of a frame with a packet, or a combination of packets.
 pub(crate) use ncmesh_engine::transmission::DATA;
@@ -173,10 +175,9 @@ impl Head {
         (age.as_nanos() / AGE_UNIT.as_nanos()).min(u16::MAX.into()) as u16
     }
 
-    /// Returns the ages of the first and the last packet of the combination.
-    pub(crate) fn ages(&self) -> (Duration, Duration) {
-        let age = |units: u16| AGE_UNIT * u32::from(units);
-        (age(self.age_of_first), age(self.age_of_last))
+    /// Returns an age that was written so.
+    pub(crate) fn age(written: u16) -> Duration {
+        AGE_UNIT * u32::from(written)
     }
 
     /// Returns its length without a symbol, bytes.

@@ -99,7 +99,8 @@ impl Lane {
     /// Takes a combination. Returns whether it was innovative; `None` if it lies outside what is
     /// kept.
     pub(crate) fn absorb(&mut self, coded: Coded, times: Times) -> Option<bool> {
-        let (first, width) = (coded.first, coded.coefficients.len() as u32);
+        let first = coded.first;
+        let width = coded.coefficients.len() as u32;
         self.begin(first);
         let last = first + width.saturating_sub(1);
         if last < self.oldest {

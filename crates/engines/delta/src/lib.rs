@@ -55,11 +55,9 @@ mod tests;
 
 pub use config::DeltaConfig;
 pub use engine::{Delta, ID};
+pub use frame::NAME;
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_engine::settings::Section;
-
-/// Name of the scheme.
-pub const NAME: &str = "delta";
 
 /// Row of this scheme in a program's registry.
 pub const DELTA: Entry = Entry {

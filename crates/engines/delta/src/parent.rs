@@ -59,6 +59,14 @@ pub(crate) struct Handled {
     pub at: Instant,
 }
 
+/// A way to this node over one of its neighbours.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    node: NodeId,
+    /// Its length; longer than it is if it leads over a node that is avoided.
+    etx: f64,
+}
+
 /// Chooses the parent of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct Choice {
@@ -125,37 +133,38 @@ impl Choice {
             let back = cx.topology.delivery(cx.me, *node).max(self.proven_back(*node, cx.now));
             let success = METRIC.success(there, back);
             let etx = paths.etx(*node).filter(|_| success > 0.0)? + 1.0 / success;
-            let avoids = !self.leads_over_avoided(&paths, *node);
+            let is_free = !self.leads_over_avoided(&paths, *node);
             let is_loop = leads_over(&paths, *node, |at| at == cx.me);
-            (!is_loop).then_some((if avoids { etx } else { AVOIDED * etx }, *node))
+            (!is_loop)
+                .then_some(Way { node: *node, etx: if is_free { etx } else { AVOIDED * etx } })
         });
-        let ways: Vec<(f64, NodeId)> = ways.collect();
-        let best = ways.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0));
-        let Some((shortest, best)) = best else {
+        let ways: Vec<Way> = ways.collect();
+        let best = ways.iter().min_by(|a, b| a.etx.total_cmp(&b.etx));
+        let Some(best) = best else {
             return self.parent.take().is_some();
         };
 
         // The present one stays unless another is clearly better for some time, or it is silent.
         if let Some(parent) = self.parent {
-            let present = ways.iter().find(|(_, node)| *node == parent.node);
-            let is_worse = present.is_none_or(|(etx, _)| *etx > BETTER * shortest);
+            let present = ways.iter().find(|way| way.node == parent.node);
+            let is_worse = present.is_none_or(|way| way.etx > BETTER * best.etx);
             if !is_worse {
                 self.better_since = None;
                 return false;
             }
             let since = *self.better_since.get_or_insert(cx.now);
             let is_urgent = silent.is_some() || present.is_none();
-            if parent.node == best || (!is_urgent && cx.now.since(since) < LASTING) {
+            if parent.node == best.node || (!is_urgent && cx.now.since(since) < LASTING) {
                 return false;
             }
         }
         self.better_since = None;
         self.parent = Some(Parent {
-            node: best,
+            node: best.node,
             heard_at: cx.now,
             handled: None,
             heard: None,
-            back: cx.topology.delivery(cx.me, best),
+            back: cx.topology.delivery(cx.me, best.node),
             served_at: cx.now,
         });
         true

@@ -3,7 +3,7 @@
 //! A node may be source, receiver or relay of a stream; a relay may be a receiver as well. It takes
 //! part while it is a receiver or has next hops, and tells its parent so in each frame.
 
-use crate::child::Child;
+use crate::child::{Child, REPORT};
 use crate::frame::{Announcement, Have, Head, MAX_ASKED, MAX_MAP, State, WIDTH};
 use crate::lane::{Lane, Times};
 use crate::log::Log;
@@ -14,14 +14,12 @@ use ncmesh_engine::Context;
 use ncmesh_engine::stream::{LAYERS, Sending, StreamQueue, StreamStatus};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::pacing::{Pacing, PacingPolicy};
-use ncmesh_engine::toolkit::report::{ReportPolicy, ReportTimer};
+use ncmesh_engine::toolkit::report::ReportTimer;
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How a report is sent.
-pub(crate) const REPORT: ReportPolicy = ReportPolicy { loss: 0.2, copies: 3, between: 3.0 };
 /// How a node pauses between packets.
 const PACING: PacingPolicy = PacingPolicy { slot: 1.5, ease: 2.0, most_ease: 8.0 };
 /// Time after which a node tells its state again.
@@ -61,7 +59,7 @@ const WITH_PACKET: f64 = 2.0;
 /// for it wherever its loss is known of.
 const HOLD: u8 = 96;
 
-/// What goes out next.
+/// Frame that goes out next.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Next {
     pub layer: usize,
@@ -580,10 +578,9 @@ impl Stream {
         let coefficients = [&[1], &head.coefficients[..]].concat();
         let coded = Coded { first: head.first, coefficients, symbol: symbol.to_vec() };
         let deadline = self.announcement.deadline();
-        let (of_first, of_last) = head.ages();
         let times = Times {
-            first: now + deadline.saturating_sub(of_first),
-            last: now + deadline.saturating_sub(of_last),
+            first: now + deadline.saturating_sub(Head::age(head.age_of_first)),
+            last: now + deadline.saturating_sub(Head::age(head.age_of_last)),
         };
         let lane = &mut self.lanes[layer];
         if from_parent && lane.is_far_from(&coded) {

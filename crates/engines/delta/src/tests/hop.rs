@@ -1,4 +1,4 @@
-//! What a node sends to its next hops, and when.
+//! Frames of a node to its next hops, and when they go.
 
 use super::node::{FLOW, Node, has, state};
 use crate::frame::{Have, State};

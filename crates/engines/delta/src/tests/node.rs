@@ -42,7 +42,7 @@ pub(super) fn state(parent: u16, receivers: u16, handled: u16, layers: [Have; 2]
         handled,
         ago: 0,
         heard: 0,
-        layers: layers.to_vec(),
+        layers: Vec::from(layers),
     }
 }
 
