@@ -51,12 +51,12 @@ const GOLDEN: [(&str, u16, u8, u8); 38] = [
     ("xor, two packets.", 2, 21, 1),
     ("xor, report.", 1, 21, 2),
     ("xor, request.", 1, 21, 3),
-    ("`delta` data.", 3, 28, 1),
-    ("`delta` report.", 3, 28, 2),
-    ("`delta` announcement.", 1, 28, 3),
     ("multirate, data.", 1, 24, 1),
     ("multirate, report.", 2, 24, 2),
     ("multirate, announcement.", 1, 24, 3),
+    ("`delta` data.", 3, 28, 1),
+    ("`delta` report.", 3, 28, 2),
+    ("`delta` announcement.", 1, 28, 3),
 ];
 
 /// Returns the golden vectors of the wire format, with their titles.
