@@ -967,10 +967,10 @@ return {
           { "number", "stream.layers", "Layers", 1, max = 4 },
           { "repeat", "stream.layers",
             {
-              { "group", "have", "Layer", "from {needs}",
+              { "group", "have", "Layer", "{ahead} from {oldest}",
                 {
                   { "number", "oldest", "Oldest packet", 4, max = 2147483648 },
-                  { "number", "needs", "Needs from", 4 },
+                  { "number", "ahead", "Packets in a row", 2 },
                   { "number", "map.length", "Length of the map", 1, max = 32 },
                   { "bytes", "map", "Map", field = "map.length" },
                 },
@@ -1005,10 +1005,10 @@ return {
           { "number", "stream.layers", "Layers", 1, max = 4 },
           { "repeat", "stream.layers",
             {
-              { "group", "have", "Layer", "from {needs}",
+              { "group", "have", "Layer", "{ahead} from {oldest}",
                 {
                   { "number", "oldest", "Oldest packet", 4, max = 2147483648 },
-                  { "number", "needs", "Needs from", 4 },
+                  { "number", "ahead", "Packets in a row", 2 },
                   { "number", "map.length", "Length of the map", 1, max = 32 },
                   { "bytes", "map", "Map", field = "map.length" },
                 },

@@ -16,9 +16,17 @@ use rand_core::RngCore;
 /// utility, the minimum rate alone counts.
 const UTILITIES: [&str; 5] = ["linear", "log", "alpha_fair", "max_min", "table"];
 
+/// Layers for which the longest packet is stated. Each further one takes some bytes of it.
+const USUAL_LAYERS: usize = 2;
+
+/// Returns the longest packet of a stream of so many layers.
+fn longest(mtu: usize, layers: usize) -> usize {
+    mtu.saturating_sub(Head::room(layers) + PREFIX)
+}
+
 impl StreamEngine for Delta {
     fn longest(&self, mtu: usize) -> usize {
-        mtu.saturating_sub(Head::ROOM + PREFIX)
+        longest(mtu, USUAL_LAYERS)
     }
 
     fn open(
@@ -76,13 +84,13 @@ impl StreamEngine for Delta {
         layer: usize,
         packet: &[u8],
     ) -> Result<(), StreamPacketError> {
-        let longest = self.longest(cx.mtu);
+        let stream = self.streams.get_mut(&flow).ok_or(StreamPacketError::Unknown)?;
+        let longest = longest(cx.mtu, stream.layers.len().max(USUAL_LAYERS));
         match packet.len() {
             0 => return Err(StreamPacketError::Empty),
             bytes if bytes > longest => return Err(StreamPacketError::TooLong { bytes, longest }),
             _ => {}
         }
-        let stream = self.streams.get_mut(&flow).ok_or(StreamPacketError::Unknown)?;
         let deadline = stream.announcement.deadline();
         let has_layer = layer < stream.layers.len();
         let sending = stream.source.as_mut().filter(|_| has_layer);

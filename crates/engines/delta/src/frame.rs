@@ -46,26 +46,50 @@ const AGE_UNIT: Duration = Duration::from_micros(250);
 /// Unit of the time since a frame was handled.
 const AGO_UNIT: Duration = Duration::from_micros(16);
 
+/// One layer at a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Have {
+    /// Packets before it the node gave up or passed on.
+    pub oldest: u32,
+    /// Packets before it the node has, or needs no more; [`NEW`](Self::NEW) if it knows of none.
+    pub needs: u32,
+    /// Bits of the packets behind that one, the next one lowest in the first byte.
+    pub map: Vec<u8>,
+}
+
 record! {
-    /// One layer at a node.
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    pub(crate) struct Have {
+    impl Have as Have { oldest, needs, map }
+        => Have { oldest, needs: Have::needs_of(oldest, ahead), map }
+    {
         /// packets before it the node gave up or passed on; it sends them no more
-        pub oldest: u32 = field("oldest", "Oldest packet").within(0, LAST as u64),
-        /// packets before it the node has, or needs no more; 2^32 - 1: it knows of none yet
-        pub needs: u32 = field("needs", "Needs from"),
+        oldest: u32 = field("oldest", "Oldest packet").within(0, LAST as u64),
+        /// from that one to the first that the node lacks and needs; 65535: it knows of none yet
+        ahead: u16 = field("ahead", "Packets in a row") => Have::ahead_of(*oldest, *needs),
         /// bytes that follow
         count: u8 = field("map.length", "Length of the map").within(0, MAX_MAP as u64)
             => map.len() as u8,
         /// bits of the packets behind that one, the next one lowest in the first byte: 1 if the
         /// node has it, or a combination that it leads
-        pub map: Vec<u8> as long as count = field("map", "Map"),
+        map: Vec<u8> as long as count = field("map", "Map"),
     }
 }
 
 impl Have {
     /// Stands for `needs` while a node knows of no packet.
     pub(crate) const NEW: u32 = u32::MAX;
+    /// Stands for it on the air.
+    const NEW_AHEAD: u16 = u16::MAX;
+
+    fn needs_of(oldest: u32, ahead: u16) -> u32 {
+        if ahead == Self::NEW_AHEAD { Self::NEW } else { oldest + u32::from(ahead) }
+    }
+
+    fn ahead_of(oldest: u32, needs: u32) -> u16 {
+        if needs == Self::NEW {
+            return Self::NEW_AHEAD;
+        }
+        needs.saturating_sub(oldest).min(u32::from(Self::NEW_AHEAD) - 1) as u16
+    }
 }
 
 frame! {
@@ -100,7 +124,7 @@ frame! {
         count: u8 = field("stream.layers", "Layers").within(0, LAYERS as u64)
             => layers.len() as u8,
         /// what it has of each layer, the base first
-        pub layers: Vec<Have> as many as count = group("have", "Layer", "from {needs}"),
+        pub layers: Vec<Have> as many as count = group("have", "Layer", "{ahead} from {oldest}"),
     }
 }
 
@@ -166,9 +190,14 @@ record! {
 }
 
 impl Head {
-    /// Bytes of a data frame besides its symbol that are kept free for it: one layer's state for
-    /// each of the most layers, one node that is asked, no map and a few coefficients.
-    pub(crate) const ROOM: usize = <Self as Record>::LEN + LAYERS * Have::LEN + 2 + 8;
+    /// Coefficients for which every frame has room.
+    pub(crate) const COEFFICIENTS: usize = 4;
+
+    /// Returns the bytes of a data frame besides its symbol for which there must be room: the
+    /// states of so many layers without maps, a node that is asked, and a few coefficients.
+    pub(crate) const fn room(layers: usize) -> usize {
+        <Self as Record>::LEN + layers * Have::LEN + 2 + Self::COEFFICIENTS
+    }
 
     /// Returns an age as it is written.
     pub(crate) fn age_of(age: Duration) -> u16 {

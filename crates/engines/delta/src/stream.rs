@@ -458,8 +458,8 @@ impl Stream {
     /// Returns how many packets a combination may span, so that its coefficients fit.
     fn width(&self, layer: usize, mtu: usize) -> u32 {
         let longest = self.lanes[layer].longest();
-        let room = mtu.saturating_sub(Head::ROOM + longest) as u32;
-        (room + 8).clamp(1, WIDTH)
+        let room = mtu.saturating_sub(Head::room(self.layers.len()) + longest);
+        ((room + Head::COEFFICIENTS + 1) as u32).min(WIDTH)
     }
 
     fn note_sent(&mut self, number: u16, next: &Next, coded: &Coded, now: Instant) {

@@ -37,11 +37,11 @@ fn golden_frames() {
         "c0",
         "02",
         "00000003",
-        "00000005",
+        "0002",
         "01",
         "81",
         "00000000",
-        "00000004",
+        "0004",
         "00",
     );
     let mut body = Vec::new();
@@ -72,10 +72,13 @@ fn golden_frames() {
 }
 
 #[test]
-fn a_packet_of_the_longest_length_fits_with_all_layers() {
-    let layers = vec![has(1); LAYERS];
-    let head = Head { state: State { layers, ..head().state }, ..head() };
-    assert!(head.len() <= Head::ROOM);
+fn a_frame_without_a_map_that_asks_one_node_has_room_for_a_few_coefficients() {
+    for count in 1..=LAYERS {
+        let layers = vec![has(1); count];
+        let coefficients = vec![1; Head::COEFFICIENTS];
+        let head = Head { state: State { layers, ..head().state }, coefficients, ..head() };
+        assert_eq!(head.len(), Head::room(count));
+    }
 }
 
 #[test]
