@@ -38,6 +38,7 @@ LAYERS = [
         "ncmesh-engine-braid",
         "ncmesh-engine-cascade",
         "ncmesh-engine-core",
+        "ncmesh-engine-delta",
         "ncmesh-engine-file",
         "ncmesh-engine-forward",
         "ncmesh-engine-mc2",

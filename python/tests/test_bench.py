@@ -202,7 +202,7 @@ def test_every_scheme_is_asked_for():
     assert {"forward", "xor"} <= set(schemes.of("tunnel"))
     assert not set(schemes.of("file")) & set(schemes.of("tunnel"))
     assert schemes.default("file") == "cascade"
-    assert schemes.default("stream") == "multirate"
+    assert schemes.default("stream") == "delta"
     names = ["more", "auto", "xor"]
     assert schemes.chosen("file", names) == ("cascade", "more")
     assert schemes.chosen("tunnel", names) == ("braid", "xor")

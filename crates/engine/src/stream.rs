@@ -119,6 +119,16 @@ pub enum StreamProblem {
         /// Minimum rate, bit/s.
         minimum_bps: f64,
     },
+    /// Packets of the base layer are missing.
+    #[error(
+        "gets {:.0} % of the base layer in time: the path carries no more; send a base of a lower \
+         rate, or see `ncmesh peers`",
+        100.0 * share
+    )]
+    BaseIncomplete {
+        /// Share of its packets that came in time.
+        share: f64,
+    },
     /// The source sends less than the minimum rate, and that arrives.
     #[error(
         "gets {:.2} of at least {:.2} Mbit/s: the source sends no more",
@@ -141,6 +151,7 @@ impl StreamProblem {
             Self::NoPath => "no_path",
             Self::NothingArrives { .. } => "nothing_arrives",
             Self::BelowMinimum { .. } => "below_minimum",
+            Self::BaseIncomplete { .. } => "base_incomplete",
             Self::SourceSendsLess { .. } => "source_sends_less",
         }
     }

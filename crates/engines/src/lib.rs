@@ -27,6 +27,8 @@ const ENTRIES: &[Entry] = &[
     ncmesh_engine_mc2::MC2,
     #[cfg(feature = "xor")]
     ncmesh_engine_xor::XOR,
+    #[cfg(feature = "delta")]
+    ncmesh_engine_delta::DELTA,
     #[cfg(feature = "multirate")]
     ncmesh_engine_multirate::MULTIRATE,
     #[cfg(feature = "core")]

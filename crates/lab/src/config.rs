@@ -24,6 +24,8 @@ pub(crate) struct Own<'a> {
     pub(crate) index: usize,
     /// Tunnels of the lab.
     pub(crate) tunnel: Option<&'a Tunnel>,
+    /// Stream scheme of the lab.
+    pub(crate) stream: Option<&'a str>,
     /// Address of its console, and the file with the token for commands.
     pub(crate) web: Option<(SocketAddr, Option<&'a Path>)>,
 }
@@ -67,10 +69,13 @@ pub(crate) fn node_config(
     });
     let tunnel = own.tunnel.and_then(|tunnel| tunnel.section(index));
 
+    let stream = own.stream.map(|scheme| section([("scheme", scheme.into())]));
+
     // The scenario's protocol sections are passed on unchanged.
     let all = [("node", node), ("radio", radio), ("inbox", inbox)];
     let more = web.map(|web| ("web", web)).into_iter();
     let all = all.into_iter().chain(more).chain(tunnel.map(|tunnel| ("tunnel", tunnel)));
+    let all = all.chain(stream.map(|stream| ("stream", stream)));
     all.map(|(name, table)| (name.to_owned(), table))
         .chain(scenario.protocol.clone())
         .map(|(name, table)| (name, Value::Table(table)))

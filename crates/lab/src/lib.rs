@@ -65,6 +65,8 @@ pub struct LabOptions {
     pub max_lag: Duration,
     /// Tunnel scheme for the scenario's flows. `None` if no flows are to be carried.
     pub tunnel: Option<String>,
+    /// Stream scheme for the scenario's streams. `None` for the default.
+    pub stream: Option<String>,
     /// The daemons' consoles. `None` if they serve none.
     pub web: Option<LabWeb>,
 }
@@ -181,7 +183,7 @@ impl Lab {
                 Some(web) => Some((console(web.first, index)?, web.token_file.as_deref())),
                 None => None,
             };
-            let own = Own { index, tunnel, web };
+            let own = Own { index, tunnel, stream: options.stream.as_deref(), web };
             let config = node_config(scenario, &own, ether.address(), &secrets);
             let process = NodeProcess::new(&node.name, place, options.program.clone(), &config);
             nodes.push(process.map_err(LabError::Directory)?);

@@ -18,7 +18,7 @@ pub struct Body {
 }
 
 /// Titles of the golden vectors in the wire format: sender, service and kind.
-const GOLDEN: [(&str, u16, u8, u8); 35] = [
+const GOLDEN: [(&str, u16, u8, u8); 38] = [
     ("Hello.", 3, 0, 0),
     ("Hello with states.", 3, 0, 0),
     ("Hello with profiles.", 3, 0, 0),
@@ -54,6 +54,9 @@ const GOLDEN: [(&str, u16, u8, u8); 35] = [
     ("multirate, data.", 1, 24, 1),
     ("multirate, report.", 2, 24, 2),
     ("multirate, announcement.", 1, 24, 3),
+    ("`delta` data.", 3, 28, 1),
+    ("`delta` report.", 3, 28, 2),
+    ("`delta` announcement.", 1, 28, 3),
 ];
 
 /// Returns the golden vectors of the wire format, with their titles.

@@ -9,6 +9,7 @@ mod churn;
 mod claims;
 mod conformance;
 mod core_nc;
+mod delta;
 mod layouts;
 mod lengths;
 mod lies;

@@ -164,6 +164,7 @@ async fn experiment(
     let tunnel = schemes.of(ServiceKind::Tunnel).map(|scheme| scheme.name.to_owned());
     let program = std::env::current_exe()?;
     let max_lag = args.max_lag;
+    let stream = schemes.of(ServiceKind::Stream).map(|scheme| scheme.name.to_owned());
     // The daemons would name the file as their configurations do, which the user did not write.
     if let Some(file) = &args.token_file {
         read_token(file).map_err(|e| Failure::new(Kind::File, format!("--token-file {e}")))?;
@@ -172,7 +173,7 @@ async fn experiment(
     // The daemons have other working directories.
     let token_file = args.token_file.as_deref().map(std::path::absolute).transpose()?;
     let web = args.web.then_some(LabWeb { first: args.listen.listen, token_file });
-    let options = LabOptions { program, dir: dir.clone(), max_lag, tunnel, web };
+    let options = LabOptions { program, dir: dir.clone(), max_lag, tunnel, stream, web };
 
     // Start the daemons. They are this program.
     let mut progress = Progress::new(form);

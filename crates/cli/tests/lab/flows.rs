@@ -59,6 +59,7 @@ pub(crate) fn options(scheme: &str) -> LabOptions {
         // The test is about what arrives, not when: a busy machine may lag.
         max_lag: Duration::from_secs(20),
         tunnel: Some(scheme.into()),
+        stream: None,
         web: None,
     }
 }

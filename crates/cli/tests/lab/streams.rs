@@ -41,6 +41,7 @@ fn options() -> LabOptions {
         // The test is about what arrives, not when: a busy machine may lag.
         max_lag: Duration::from_secs(20),
         tunnel: None,
+        stream: Some("multirate".into()),
         web: None,
     }
 }

@@ -65,6 +65,7 @@ impl Building {
             dir: None,
             max_lag: Duration::from_secs(20),
             tunnel: None,
+            stream: None,
             web: None,
         };
         let traffic = scenario.traffic.clone().unwrap();

@@ -1,5 +1,6 @@
 //! Requests to send or receive a stream, as the API, `node.toml` and the command line write them.
 
+use ncmesh_engine::registry::AUTO;
 use ncmesh_engine::stream::UtilityConfig;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -9,6 +10,8 @@ ncmesh_engine::settings! {
     /// `[stream]` of `node.toml`: streams that the daemon sends and receives from its start on.
     #[derive(Clone, Debug, PartialEq)]
     pub struct StreamSection {
+        /// Name of the scheme that carries them, the same on all nodes.
+        pub scheme: String = AUTO.into(), allowed "a stream scheme, or `\"auto\"`";
         /// Streams to send.
         pub send: Vec<SendStream> = Vec::new(), allowed "a list of `{ group, layers }`";
         /// Groups to receive.

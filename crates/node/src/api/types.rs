@@ -201,7 +201,7 @@ pub struct StreamReceiving {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// [Code](../guide/streams.md#when-something-is-wrong): `no_path`, `nothing_arrives`,
-    /// `below_minimum`, `source_sends_less` or `no_such_layer`.
+    /// `base_incomplete`, `below_minimum`, `source_sends_less` or `no_such_layer`.
     pub code: String,
     /// Message for people.
     pub text: String,

@@ -187,7 +187,7 @@ impl Node {
             },
             tunnel,
             measuring: Measuring::new(parts.start.seed as u32),
-            streams: Streams { ports: parts.ports, host: Default::default(), warned: false },
+            streams: Streams::new(parts.ports),
             noted: Default::default(),
         };
         node.check_schemes()?;

@@ -19,15 +19,25 @@ pub(super) struct Streams {
     pub(super) host: ncmesh_host::streams::Streams<u16>,
     /// It was said that packets are too long.
     pub(super) warned: bool,
+    /// The scheme that carries them; `None` if this program was built without one.
+    scheme: Option<Scheme>,
 }
 
-/// Returns the scheme that carries streams.
-///
-/// # Errors
-/// [`StreamError`] if this program was built without one.
-fn scheme() -> Result<Scheme, StreamError> {
-    let choice = REGISTRY.choose(ServiceKind::Stream, AUTO);
-    choice.map(|choice| choice.scheme).map_err(|_| StreamError::UnknownScheme)
+impl Streams {
+    /// Returns no streams. The default scheme carries those that begin.
+    pub(super) fn new(ports: Ports) -> Self {
+        let choice = REGISTRY.choose(ServiceKind::Stream, AUTO);
+        let scheme = choice.ok().map(|choice| choice.scheme);
+        Self { ports, host: Default::default(), warned: false, scheme }
+    }
+
+    /// Returns the scheme that carries streams.
+    ///
+    /// # Errors
+    /// [`StreamError`] if this program was built without one.
+    fn scheme(&self) -> Result<Scheme, StreamError> {
+        self.scheme.ok_or(StreamError::UnknownScheme)
+    }
 }
 
 fn bad(problem: impl Into<String>) -> ApiError {
@@ -40,6 +50,11 @@ impl Node {
     /// # Errors
     /// Returns one line that says what cannot be.
     pub fn begin_streams(&mut self, section: &StreamSection) -> Result<(), String> {
+        if section.scheme != AUTO {
+            let choice = REGISTRY.choose(ServiceKind::Stream, &section.scheme);
+            let choice = choice.map_err(|unknown| format!("scheme: {unknown}"))?;
+            self.streams.scheme = Some(choice.scheme);
+        }
         for request in &section.send {
             self.send_stream(request).map_err(|e| format!("send: {}", e.error))?;
         }
@@ -58,7 +73,8 @@ impl Node {
         let ports = Ports::open(&request.layers).map_err(|(layer, e)| port_error(&layer, &e))?;
         let names: Vec<String> = request.layers.iter().map(|layer| layer.name.clone()).collect();
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
-        let opened = scheme().and_then(|scheme| stack.open_stream(scheme, &request.group, &names));
+        let scheme = self.streams.scheme();
+        let opened = scheme.and_then(|scheme| stack.open_stream(scheme, &request.group, &names));
         let flow = opened.map_err(|e| bad(e.to_string()))?;
         self.streams.ports.read(&request.group, flow, ports);
         tracing::info!("stream {flow} to group {}: {}", request.group, names.join(", "));
@@ -74,8 +90,9 @@ impl Node {
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
         let ports = request.layers.iter().map(|layer| (layer.name.clone(), layer.port));
         let egress = Egress::Layers(ports.collect());
+        let scheme = self.streams.scheme();
         let host = &mut self.streams.host;
-        let joined = scheme().and_then(|scheme| {
+        let joined = scheme.and_then(|scheme| {
             host.join(&mut stack, scheme, &request.group, request.utility(), egress)
         });
         joined.map_err(|e| bad(e.to_string()))?;
@@ -93,7 +110,7 @@ impl Node {
         self.streams.ports.stop_reading(group);
         let now = self.clock.now();
         let mut stack = self.stack.at(now, &mut self.storage);
-        if scheme().is_ok_and(|scheme| stack.close_stream(scheme, group)) {
+        if self.streams.scheme().is_ok_and(|scheme| stack.close_stream(scheme, group)) {
             tracing::info!("stream to group {group} ended");
             return Ok(());
         }
@@ -106,8 +123,9 @@ impl Node {
     /// [`ErrorCode::NotFound`].
     pub fn stop_receiving(&mut self, group: &str) -> Result<(), ApiError> {
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
+        let scheme = self.streams.scheme();
         let host = &mut self.streams.host;
-        if scheme().is_ok_and(|scheme| host.leave(&mut stack, scheme, group)) {
+        if scheme.is_ok_and(|scheme| host.leave(&mut stack, scheme, group)) {
             tracing::info!("left group {group}");
             return Ok(());
         }
@@ -116,7 +134,7 @@ impl Node {
 
     /// Takes a datagram that came in by a port.
     pub fn handle_ingress(&mut self, packet: &IngressPacket) {
-        let Ok(scheme) = scheme() else { return };
+        let Ok(scheme) = self.streams.scheme() else { return };
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
         let sent = self.streams.host.send(&mut stack, scheme, packet);
         if let Err(StreamPacketError::TooLong { bytes, longest }) = sent
@@ -131,7 +149,8 @@ impl Node {
     pub(super) fn stream_hints(&self) -> Vec<String> {
         let streams: Vec<StreamStatus> =
             self.stack.streams().into_iter().map(|(_, status)| status).collect();
-        let longest = scheme().ok().and_then(|scheme| self.stack.longest_stream_packet(scheme));
+        let scheme = self.streams.scheme().ok();
+        let longest = scheme.and_then(|scheme| self.stack.longest_stream_packet(scheme));
         let source = |status: &StreamStatus| self.name_of(status.flow.source);
         self.streams.host.hints(&streams, &self.stack.stream_groups(), longest, source)
     }

@@ -1,0 +1,133 @@
+//! This node's part in a stream as a receiver: what it received, and whether the base is whole.
+//!
+//! Each announcement says how many packets of each layer have entered the stream. What came between
+//! two of them, beside what entered, tells what is missing. The latest few spans are judged
+//! together. Only the base is judged: enhancement layers may be missing where links are full.
+
+use ncmesh_engine::stream::{LAYERS, Receiving, StreamProblem};
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_wire::NodeId;
+use std::collections::VecDeque;
+
+/// Spans that are judged together.
+const SPANS: usize = 3;
+/// Shortest span. Announcements that follow each other faster say nothing of rates.
+const MIN_SPAN: Duration = Duration::from_secs(2);
+/// Share of a rate from which on another counts as no less.
+const NEARLY: f64 = 0.95;
+
+/// A receiver at this node.
+#[derive(Debug, Default)]
+pub(crate) struct Receiver {
+    counters: Receiving,
+    latest: Option<Snapshot>,
+    spans: VecDeque<Span>,
+}
+
+/// Counts at an announcement.
+#[derive(Clone, Copy, Debug)]
+struct Snapshot {
+    at: Instant,
+    sent: [u32; LAYERS],
+    packets: [u64; LAYERS],
+    bytes: u64,
+}
+
+/// Time from one announcement to the next.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    seconds: f64,
+    /// Bytes received, and offered by the mean length of those that were received.
+    received: f64,
+    offered: f64,
+    /// Packets of the base.
+    base_received: f64,
+    base_offered: f64,
+}
+
+/// Length that is assumed of a packet until one has come, bytes.
+const INITIAL_LENGTH: f64 = 1000.0;
+
+impl Receiver {
+    /// Returns a receiver that asks for `minimum_bps` at least.
+    pub(crate) fn new(minimum_bps: f64) -> Self {
+        let counters = Receiving { minimum_bps, ..Receiving::default() };
+        Self { counters, latest: None, spans: VecDeque::new() }
+    }
+
+    /// Counts a packet.
+    pub(crate) fn receive(&mut self, layer: usize, bytes: usize) {
+        self.counters.packets[layer] += 1;
+        self.counters.bytes[layer] += bytes as u64;
+    }
+
+    /// Compares what was received with what the source announces to have sent.
+    pub(crate) fn handle_announcement(&mut self, sent: &[u32], now: Instant) {
+        let mut padded = [0; LAYERS];
+        padded.iter_mut().zip(sent).for_each(|(padded, sent)| *padded = *sent);
+        let Receiving { packets, bytes, .. } = &self.counters;
+        let current =
+            Snapshot { at: now, sent: padded, packets: *packets, bytes: bytes.iter().sum() };
+        let Some(before) = self.latest else {
+            self.latest = Some(current);
+            return;
+        };
+        if now.since(before.at) < MIN_SPAN {
+            return;
+        }
+        self.latest = Some(current);
+
+        let offered =
+            |layer: usize| f64::from(current.sent[layer].wrapping_sub(before.sent[layer]));
+        let all: u64 = current.packets.iter().sum();
+        let length = if all > 0 { current.bytes as f64 / all as f64 } else { INITIAL_LENGTH };
+        self.spans.push_back(Span {
+            seconds: now.since(before.at).as_secs_f64(),
+            received: (current.bytes - before.bytes) as f64,
+            offered: (0..LAYERS).map(offered).sum::<f64>() * length,
+            base_received: (current.packets[0] - before.packets[0]) as f64,
+            base_offered: offered(0),
+        });
+        if self.spans.len() > SPANS {
+            self.spans.pop_front();
+        }
+    }
+
+    fn sum(&self, of: fn(&Span) -> f64) -> f64 {
+        self.spans.iter().map(of).sum()
+    }
+
+    /// Returns its state. Without a `parent` there is no path to the source.
+    pub(crate) fn status(&self, parent: Option<NodeId>) -> Receiving {
+        let seconds = self.sum(|span| span.seconds);
+        let rate = |of| 8.0 * self.sum(of) / seconds;
+        let rates =
+            (seconds > 0.0).then(|| (rate(|span| span.received), rate(|span| span.offered)));
+        let problem = if parent.is_none() { Some(StreamProblem::NoPath) } else { self.problem() };
+        Receiving { rates_bps: rates, problem, ..self.counters.clone() }
+    }
+
+    /// Returns what has kept the receiver from the base or its minimum rate over all spans.
+    fn problem(&self) -> Option<StreamProblem> {
+        if self.spans.len() < SPANS {
+            return None;
+        }
+        let seconds = self.sum(|span| span.seconds);
+        let rate_bps = 8.0 * self.sum(|span| span.received) / seconds;
+        let offered_bps = 8.0 * self.sum(|span| span.offered) / seconds;
+        let minimum_bps = self.counters.minimum_bps;
+        let base = self.sum(|span| span.base_received);
+        let base_offered = self.sum(|span| span.base_offered);
+        if rate_bps == 0.0 && offered_bps > 0.0 {
+            Some(StreamProblem::NothingArrives { offered_bps })
+        } else if base < NEARLY * base_offered {
+            Some(StreamProblem::BaseIncomplete { share: base / base_offered })
+        } else if rate_bps >= NEARLY * minimum_bps || offered_bps == 0.0 {
+            None
+        } else if rate_bps >= NEARLY * offered_bps {
+            Some(StreamProblem::SourceSendsLess { offered_bps, minimum_bps })
+        } else {
+            Some(StreamProblem::BelowMinimum { rate_bps, minimum_bps })
+        }
+    }
+}

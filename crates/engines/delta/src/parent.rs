@@ -1,0 +1,203 @@
+//! Choice of the neighbour from which a node gets a stream.
+//!
+//! It is the one before this node on the shortest path from the source, by the ETX of both
+//! directions: packets come down a link, and reports go up. A parent that is not heard any more is
+//! avoided for a while, together with all ways that lead over it, so that a stream heals before
+//! link state notices.
+
+use ncmesh_engine::Context;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::average::FadingShare;
+use ncmesh_engine::topology::{Metric, Paths};
+use ncmesh_wire::NodeId;
+use std::collections::BTreeMap;
+
+/// Paths count both directions.
+const METRIC: Metric = Metric::Unicast;
+/// Time without a frame of the parent after which it is avoided: five reports, which come without
+/// a packet, too.
+pub(crate) const GONE_AFTER: Duration = Duration::from_millis(1000);
+/// Time for which a parent is avoided.
+const AVOIDED_FOR: Duration = Duration::from_secs(8);
+/// Factor on the length of ways over a node that is avoided: the only way is still one.
+const AVOIDED: f64 = 8.0;
+/// Nodes that are avoided at most.
+const MAX_AVOIDED: usize = 16;
+/// Factor by which another way must be shorter.
+const BETTER: f64 = 1.3;
+/// Time for which it must be.
+const LASTING: Duration = Duration::from_secs(3);
+/// Frames of the parent after which a count of those heard has faded to half, and from which on it
+/// counts.
+const HALF_LIFE: f64 = 64.0;
+const EVIDENCE: f64 = 16.0;
+/// Numbers between two frames of the parent from which on it has started again.
+const MAX_GAP: u16 = 256;
+/// Hops of a way that are looked at.
+const MAX_HOPS: usize = 64;
+
+/// The neighbour that a stream comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parent {
+    pub node: NodeId,
+    /// When it was heard last, or chosen.
+    pub heard_at: Instant,
+    /// Its last frame that was handled.
+    handled: Option<Handled>,
+    /// Share of its frames that were heard, by their numbers.
+    heard: Option<FadingShare>,
+    /// Share of this node's frames that it heard when it was chosen, and when it last sent
+    /// something new: then it still hears them.
+    back: f64,
+    served_at: Instant,
+}
+
+/// A frame of the parent that was handled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handled {
+    pub number: u16,
+    pub at: Instant,
+}
+
+/// A way to this node over one of its neighbours.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    node: NodeId,
+    /// Its length; longer than it is if it leads over a node that is avoided.
+    etx: f64,
+}
+
+/// Chooses the parent of one stream.
+#[derive(Debug, Default)]
+pub(crate) struct Choice {
+    pub parent: Option<Parent>,
+    avoided: BTreeMap<NodeId, Instant>,
+    /// Since when another way is better.
+    better_since: Option<Instant>,
+}
+
+impl Choice {
+    /// Returns the parent's node.
+    pub(crate) fn node(&self) -> Option<NodeId> {
+        self.parent.map(|parent| parent.node)
+    }
+
+    /// Notes a frame of a node with this number.
+    pub(crate) fn hear(&mut self, node: NodeId, number: u16, now: Instant) {
+        self.avoided.remove(&node);
+        if let Some(parent) = self.parent.as_mut().filter(|parent| parent.node == node) {
+            let before = parent.handled.map_or(number.wrapping_sub(1), |handled| handled.number);
+            let sent = number.wrapping_sub(before);
+            if (1..=MAX_GAP).contains(&sent) {
+                let new = || FadingShare::starting_at(1.0, 0.0, HALF_LIFE);
+                parent.heard.get_or_insert_with(new).add(f64::from(sent), 1.0);
+            }
+            parent.heard_at = now;
+            parent.handled = Some(Handled { number, at: now });
+        }
+    }
+
+    /// Notes that a node sent something new.
+    pub(crate) fn note_served(&mut self, node: NodeId, now: Instant) {
+        if let Some(parent) = self.parent.as_mut().filter(|parent| parent.node == node) {
+            parent.served_at = now;
+        }
+    }
+
+    /// Returns the last frame of the parent that was handled.
+    pub(crate) fn handled(&self) -> Option<Handled> {
+        self.parent.and_then(|parent| parent.handled)
+    }
+
+    /// Chooses the parent again for a stream from `source`. `is_child` tells which nodes get the
+    /// stream from here. Returns whether it is another one.
+    pub(crate) fn choose(
+        &mut self,
+        cx: &Context<'_>,
+        source: NodeId,
+        is_child: impl Fn(NodeId) -> bool,
+    ) -> bool {
+        self.avoided.retain(|_, until| *until > cx.now);
+        let silent = self.parent.filter(|parent| cx.now.since(parent.heard_at) >= GONE_AFTER);
+        if let Some(parent) = silent
+            && self.avoided.len() < MAX_AVOIDED
+        {
+            self.avoided.insert(parent.node, cx.now + AVOIDED_FOR);
+        }
+
+        // The length of the way over each neighbour that hears this node.
+        let paths = cx.topology.paths_from(source, METRIC);
+        let hears = cx.topology.state(cx.me).into_iter().flat_map(|state| state.hears.iter());
+        let ways = hears.filter(|(node, _)| !is_child(**node)).filter_map(|(node, there)| {
+            let there = there.max(self.counted(*node));
+            let back = cx.topology.delivery(cx.me, *node).max(self.proven_back(*node, cx.now));
+            let success = METRIC.success(there, back);
+            let etx = paths.etx(*node).filter(|_| success > 0.0)? + 1.0 / success;
+            let is_free = !self.leads_over_avoided(&paths, *node);
+            let is_loop = leads_over(&paths, *node, |at| at == cx.me);
+            (!is_loop)
+                .then_some(Way { node: *node, etx: if is_free { etx } else { AVOIDED * etx } })
+        });
+        let ways: Vec<Way> = ways.collect();
+        let best = ways.iter().min_by(|a, b| a.etx.total_cmp(&b.etx));
+        let Some(best) = best else {
+            return self.parent.take().is_some();
+        };
+
+        // The present one stays unless another is clearly better for some time, or it is silent.
+        if let Some(parent) = self.parent {
+            let present = ways.iter().find(|way| way.node == parent.node);
+            let is_worse = present.is_none_or(|way| way.etx > BETTER * best.etx);
+            if !is_worse {
+                self.better_since = None;
+                return false;
+            }
+            let since = *self.better_since.get_or_insert(cx.now);
+            let is_urgent = silent.is_some() || present.is_none();
+            if parent.node == best.node || (!is_urgent && cx.now.since(since) < LASTING) {
+                return false;
+            }
+        }
+        self.better_since = None;
+        self.parent = Some(Parent {
+            node: best.node,
+            heard_at: cx.now,
+            handled: None,
+            heard: None,
+            back: cx.topology.delivery(cx.me, best.node),
+            served_at: cx.now,
+        });
+        true
+    }
+
+    /// Returns the share of the parent's frames that arrive, if enough were counted.
+    pub(crate) fn heard(&self) -> Option<f64> {
+        let heard = self.parent.and_then(|parent| parent.heard);
+        heard.filter(|heard| heard.trials() >= EVIDENCE).map(|heard| heard.value())
+    }
+
+    /// Returns the share of a node's frames that arrive, if it is the parent and enough were
+    /// counted. Link state's frames are lost where a node is busy, and a way around it would be no
+    /// better.
+    fn counted(&self, node: NodeId) -> f64 {
+        self.heard().filter(|_| self.node() == Some(node)).unwrap_or(0.0)
+    }
+
+    /// Returns the share of this node's frames that the parent hears at least, while it sends what
+    /// this node lacks.
+    fn proven_back(&self, node: NodeId, now: Instant) -> f64 {
+        let parent = self.parent.filter(|parent| parent.node == node);
+        let parent = parent.filter(|parent| now.since(parent.served_at) < LASTING);
+        parent.map_or(0.0, |parent| parent.back)
+    }
+
+    fn leads_over_avoided(&self, paths: &Paths, node: NodeId) -> bool {
+        !self.avoided.is_empty() && leads_over(paths, node, |at| self.avoided.contains_key(&at))
+    }
+}
+
+/// Returns whether the path to `node`, itself included, leads over one of these nodes.
+fn leads_over(paths: &Paths, node: NodeId, is_one: impl Fn(NodeId) -> bool) -> bool {
+    let way = std::iter::successors(Some(node), |at| paths.parent(*at));
+    way.take(MAX_HOPS).any(is_one)
+}

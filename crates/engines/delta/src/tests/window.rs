@@ -1,0 +1,83 @@
+//! One layer: what is known, and what is given up when.
+
+use crate::lane::{CAPACITY, Lane, Times};
+use ncmesh_code::Coded;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::coder::pack;
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+
+fn at(ms: u64) -> Instant {
+    Instant::from_nanos(0) + Duration::from_millis(ms)
+}
+
+fn packet(number: u32) -> Coded {
+    Coded { first: number, coefficients: vec![1], symbol: pack(&[number as u8; 9]) }
+}
+
+fn until(ms: u64) -> Times {
+    Times { first: at(ms), last: at(ms) }
+}
+
+#[test]
+fn a_missing_packet_is_given_up_with_the_one_behind_it() {
+    let mut lane = Lane::default();
+    assert_eq!(lane.absorb(packet(5), until(100)), Some(true));
+    assert_eq!(lane.absorb(packet(7), until(120)), Some(true));
+    let have = lane.have(4);
+    assert_eq!((have.oldest, have.needs, have.map), (5, 6, vec![1]));
+    assert!(!lane.expire(at(99)) && lane.expire(at(100)));
+    assert_eq!((lane.oldest(), lane.have(4).needs), (6, 6));
+    // Packet 6 is no younger than 7.
+    assert!(lane.expire(at(120)));
+    assert_eq!((lane.oldest(), lane.end()), (8, 8));
+    assert_eq!(lane.absorb(packet(6), until(300)), Some(false));
+}
+
+#[test]
+fn a_combination_repairs_and_its_packets_are_as_old_as_those_around_them() {
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    let mut sender = Lane::default();
+    (0..4).for_each(|n| sender.push(pack(&[n; 9]), at(100 + 10 * u64::from(n))));
+    let coded = sender.combine(&[0, 1, 2, 3], 64, &mut random).unwrap();
+    assert!((0..4).all(|n| sender.is_sent(n)));
+
+    let mut lane = Lane::default();
+    lane.absorb(packet(0), until(100));
+    lane.absorb(packet(1), until(110));
+    lane.absorb(packet(3), until(130));
+    assert_eq!(lane.take_decoded().len(), 3);
+    let times = Times { first: at(100), last: at(130) };
+    assert_eq!(lane.absorb(coded.clone(), times), Some(true));
+    assert_eq!(lane.take_decoded(), [vec![2; 9]]);
+    assert_eq!(lane.until(2), Some(at(120)));
+    assert_eq!(lane.absorb(coded, times), Some(false));
+    assert!(lane.take_decoded().is_empty(), "none is handed up twice");
+}
+
+#[test]
+fn what_is_kept_is_bounded_and_a_far_number_is_left_to_the_parent() {
+    let mut lane = Lane::default();
+    for _ in 0..2 * CAPACITY {
+        lane.push(pack(&[1]), at(1000));
+    }
+    assert_eq!(lane.live_from(0).count() as u32, CAPACITY);
+    assert_eq!(lane.end() - lane.oldest(), CAPACITY);
+
+    let mut lane = Lane::default();
+    lane.absorb(packet(5), until(100));
+    let far = packet(5 + 2 * CAPACITY);
+    assert!(lane.is_far_from(&far) && !lane.is_far_from(&packet(6)));
+    assert_eq!(lane.absorb(far, until(100)), None);
+    assert_eq!(lane.have(4).needs, 6);
+}
+
+#[test]
+fn a_map_has_no_more_bytes_than_there_is_room_for() {
+    let mut lane = Lane::default();
+    lane.begin(0);
+    (1..200).for_each(|n| assert_eq!(lane.absorb(packet(n), until(1000)), Some(true)));
+    assert_eq!(lane.have(0).map.len(), 0);
+    assert_eq!(lane.have(3).map, [0xff; 3]);
+    assert_eq!(lane.have(100).map.len(), 25);
+}
