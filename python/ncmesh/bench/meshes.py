@@ -91,7 +91,7 @@ class Source:
     make: Callable[[Path], Scenario]
     """From the directory of scenarios."""
     link_powers: Sequence[str] = LINK_POWERS
-    """Those that it exists with where losses are given."""
+    """The link powers that it exists with where losses are given."""
     gateway: str | None = None
     needs: str | None = None
     """A file below that directory which is not shipped."""

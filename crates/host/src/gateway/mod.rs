@@ -2,9 +2,9 @@
 //!
 //! Packets that the host sends are routed to a node by longest prefix, wait in a queue of their
 //! connection (`queues`) whose delay CoDel controls (`codel`) by drops and marks (`ecn`), and go to
-//! the scheme when it asks for more. Packets from the mesh reach the host if their source address is routed to the
-//! node that sent them. What passes both ways tells round trips (`round_trip`). Both sides are
-//! hostile: what is no IP packet is a counted drop, never an error.
+//! the scheme when it asks for more. Packets from the mesh reach the host if their source address
+//! is routed to the node that sent them. What passes both ways tells round trips (`round_trip`).
+//! Both sides are hostile: what is no IP packet is a counted drop, never an error.
 //!
 //! - handle: [`Gateway::handle_outbound`], [`Gateway::handle_inbound`]
 //! - poll: [`Gateway::drain`], [`Gateway::poll_inbound`]

@@ -34,7 +34,7 @@ pub(super) struct Queues {
     last_urgent: QueueKey,
     last_other: QueueKey,
     precedence: Precedence,
-    /// What was done to packets for their delay since [`take_delayed`](Self::take_delayed).
+    /// Packets dropped or marked since [`take_delayed`](Self::take_delayed).
     delayed: Delayed,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Queues {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Delayed {
     pub(super) dropped: u64,
-    /// Those of transports that slow down for a mark, too.
+    /// Their transports slow down for a mark as they do for a loss.
     pub(super) marked: u64,
 }
 
