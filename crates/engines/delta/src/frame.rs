@@ -117,8 +117,8 @@ frame! {
         pub handled: u16 = field("handled", "Handled"),
         /// time from then until it wrote this, in 16 microseconds; 65535: longer, or there was none
         pub ago: u16 = field("ago", "Ago"),
-        /// of the latest frames that its parent sent, the share that it heard, in 1/255; 0: it knows
-        /// of too few
+        /// of the latest frames that its parent sent, the share that it heard, in 1/255; 0: it
+        /// knows of too few
         pub heard: u8 = field("heard", "Heard"),
         /// how many follow
         count: u8 = field("stream.layers", "Layers").within(0, LAYERS as u64)
