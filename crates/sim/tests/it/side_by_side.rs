@@ -24,7 +24,7 @@ fn outcome(traffic: &str, schemes: &str) -> Outcome {
 #[test]
 fn all_services_run_at_once_and_each_has_its_result() {
     let all = outcome(&[FILE, FLOWS, STREAM].concat(), "auto");
-    assert_eq!(all.scheme, "file=cascade,tunnel=braid,stream=multirate");
+    assert_eq!(all.scheme, "file=cascade,tunnel=braid,stream=delta");
 
     // The run lasts as long as the longest service. The file is sent while the others run.
     assert!((8.0..8.1).contains(&all.seconds), "{}", all.seconds);
