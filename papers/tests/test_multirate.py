@@ -202,7 +202,7 @@ def test_numpy_numbers_are_accepted():
         (3, "utility 3: needed is a name"),
         ({"c": LOG}, "there is none for receiver b of session 0"),
         ([LOG], "there is none for session 1"),
-        ({"name": "linear", "minimum": math.nan}, "minimum = NaN"),
+        ({"name": "linear", "minimum": math.nan}, "minimum = nan"),
         ({"name": "linear", "penalty": 1.0}, "go together"),
     ],
 )

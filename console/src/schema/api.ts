@@ -17,7 +17,7 @@ to: Recipients,
  */
 name?: string,
 /**
- * Name of the file scheme. `auto` if absent: the first one of the registry.
+ * Name of the file scheme; `auto`, the default one, if absent.
  */
 scheme?: string, };
 

@@ -44,6 +44,8 @@ def of_receivers(utilities: Utilities, network: Network) -> list[dict[str, Any]]
             if key not in tables:
                 tables[key] = _tabulated(given, most)
             config = tables[key]
+        # A setting that is None is one that was left out.
+        config = {name: value for name, value in config.items() if value is not None}
         _check(config, session, receiver)
         configured.append(config)
     return configured
@@ -86,7 +88,7 @@ def _named(given: str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(config: dict[str, Any], session: int, receiver: Hashable) -> None:
-    complete = config if config.get("minimum") is None else {"penalty": 0.0, **config}
+    complete = {"penalty": 0.0, **config} if "minimum" in config else config
     try:
         _models.multirate_utility(complete)
     except ValueError as error:
