@@ -43,7 +43,8 @@ pub fn reason(choice: Choice) -> &'static str {
     // The first schemes above are first because of `docs/results/scoreboard.md`.
     match choice.entry.service() {
         _ if !choice.automatic => "as asked",
-        ServiceKind::File | ServiceKind::Stream => "auto: the best on every measured mesh",
+        ServiceKind::File => "auto: the best on every measured mesh",
+        ServiceKind::Stream => "auto: brings the base to most receivers of the measured meshes",
         ServiceKind::Tunnel => "auto: carries most over the measured meshes",
     }
 }
