@@ -102,7 +102,7 @@ fn the_scheme_is_by_default_that_of_what_the_scenario_carries() {
     for (scenario, scheme, length) in [
         ("diamond.toml", "cascade", "traffic.size=1kB"),
         ("cross.toml", "braid", "medium.bit_rate=2M"),
-        ("stream.toml", "multirate", "seed=2"),
+        ("stream.toml", "delta", "seed=2"),
     ] {
         for named in [&[][..], &["--scheme", "auto"]] {
             let more = [&["--set", length, "--timeout", "1", "--json"], named].concat();
@@ -151,7 +151,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         fails(&output(&["--set", "traffic=7"]), 3, "`traffic` must be a table");
         fails(&output(&["--set", "mediun.phy=802.11a"]), 3, "did you mean `medium`?");
         fails(&output(&["--set", "medium.bit_rate=0"]), 3, "bit_rate");
-        fails(&output(&["--set", "traffic.size=90000GB"]), 3, "up to 4 GB");
+        fails(&output(&["--set", "traffic.size=90000GB"]), 3, "to 4 GB");
         let error = "override `protocol.pacifier.knob=7`: [protocol.pacifier] knob = 7: allowed is";
         fails(&output(&["--set", "seed=2", "--set", "protocol.pacifier.knob=7"]), 3, error);
     }
