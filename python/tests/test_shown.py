@@ -44,7 +44,7 @@ def test_numbers_are_quantities(diamond):
         ("medium.bit_rate", 2.5, "bit_rate = 2.5: allowed is a quantity from 1 kbit/s"),
         ("medium.bit_rate", float("nan"), "bit_rate = nan: allowed is a quantity"),
         ("medium.bit_rate", float("inf"), "bit_rate = inf: allowed is a quantity"),
-        ("traffic.size", -3.0, "expected a size such as"),
+        ("traffic.size", -3.0, "size = -3: allowed is a quantity from 1 byte"),
         ("traffic.size", 2**70, "set.traffic.size = .*: allowed are whole numbers of 64 bits"),
         ("traffic.size", None, "set.traffic.size: None; leave the key out"),
         ("traffic.size", 1j, "set.traffic.size: complex is no setting"),
