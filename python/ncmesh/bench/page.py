@@ -327,7 +327,9 @@ def _losses(worst: Sequence[tuple[Ratio, Cell]], scheme: str) -> list[str]:
     for ratio, cell in worst[:WORST]:
         row = cell.rows[scheme][0]
         ends = summary.ends(row["source"], row["receivers"])
-        shown = f"{_times(ratio.mean)}, {ratio.low:.2f} to {ratio.high:.2f}"
+        shown = _times(ratio.mean)
+        if ratio.low < ratio.high:
+            shown += f", {ratio.low:.2f} to {ratio.high:.2f}"
         lines.append(f"| {cell.title} | {ends} | {shown} | `{cell.best_other(scheme)}` |")
     return lines
 
