@@ -102,7 +102,7 @@ fn the_scheme_is_by_default_that_of_what_the_scenario_carries() {
     for (scenario, scheme, length) in [
         ("diamond.toml", "cascade", "traffic.size=1kB"),
         ("cross.toml", "braid", "medium.bit_rate=2M"),
-        ("stream.toml", "delta", "seed=2"),
+        ("stream.toml", "multirate", "seed=2"),
     ] {
         for named in [&[][..], &["--scheme", "auto"]] {
             let more = [&["--set", length, "--timeout", "1", "--json"], named].concat();
