@@ -9,7 +9,8 @@ FUZZ_SECONDS ?= 10
 VENV ?= target/venv
 PYTHON ?= python3
 # Meshes on which the default tunnel scheme is compared with others by `make floor`.
-TUNNEL_FLOOR := building dense-60-1 freifunk hidden-2-0 line-2-20 line-3-0 line-4-0 line-4-40 line-6-20 mesh-1
+TUNNEL_FLOOR := building dense-60-1 freifunk hidden-2-0 line-2-20 line-3-0 line-4-0 line-4-40 \
+  line-6-20 mesh-1
 # Those in Python that are run as they are.
 SCRIPTS := packaging bench/peers bench/gateway bench/streams bench/stream-input bench/tcp \
   bench/validation bench/ns3/compare bench/scale bench/scale/run bench/wifi/inside.py \
