@@ -83,7 +83,7 @@ impl Broadcast {
         self.sim.join(self.scheme, node, "tv", utility).unwrap();
     }
 
-    /// Sends packets for so many seconds.
+    /// Sends packets for this number of seconds.
     fn send(&mut self, seconds: u64) {
         for _ in 0..seconds * 1000 / INTERVAL.as_millis() as u64 {
             let number = (self.sent.len() as u32).to_be_bytes();

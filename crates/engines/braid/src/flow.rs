@@ -531,7 +531,7 @@ impl Flow {
         }
 
         // What was lost for certain comes before what is new, so that the destination does not wait
-        // for it. Real-time traffic goes before both, for nothing waits at the destination for it.
+        // for it. Real-time traffic goes before both: the destination hands it up out of order.
         let is_lost = |lead: &u32| self.sent.contains(lead) && !child.flight.has(*lead);
         let lost = self.lacking().filter(|lead| is_lost(lead) && self.is_known(*lead));
         let uncertain = self.lacking().filter(|lead| child.flight.has(*lead)).count();

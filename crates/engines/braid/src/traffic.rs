@@ -47,7 +47,8 @@ mod tests {
 
     #[test]
     fn a_ping_over_many_hops_leaves_the_channel_quiet() {
-        let (mut traffic, mut now) = (Traffic::default(), Instant::default());
+        let mut traffic = Traffic::default();
+        let mut now = Instant::default();
         for _ in 0..20 {
             now = note(&mut traffic, 1, Duration::from_millis(200), now);
             now = note(&mut traffic, 6, PACKET_TIME, now);
@@ -57,8 +58,8 @@ mod tests {
 
     #[test]
     fn a_flow_that_fills_the_channel_is_seen_within_30_frames() {
-        let (mut traffic, start) = (Traffic::default(), Instant::default());
-        let idle_until = note(&mut traffic, 5, Duration::from_secs(1), start);
+        let mut traffic = Traffic::default();
+        let idle_until = note(&mut traffic, 5, Duration::from_secs(1), Instant::default());
         assert!(traffic.is_quiet(PACKET_TIME));
         note(&mut traffic, 30, PACKET_TIME, idle_until);
         assert!(!traffic.is_quiet(PACKET_TIME));

@@ -204,7 +204,8 @@ impl Carrier for Cascade {
         if let Some((id, parent)) = self.flows.iter().find_map(due) {
             let flow = self.flows.get_mut(&id)?;
             let next_hop = way_to(cx, parent);
-            let (number, wants) = (flow.next_number(), flow.wants(Report::LISTED));
+            let number = flow.next_number();
+            let wants = flow.wants(Report::LISTED);
             let delivery = cx.topology.delivery(cx.me, next_hop);
             flow.upstream.note_reported(delivery, packet_time, cx.now);
             Report { next_hop, parent, child: cx.me, flow: id, number, wants }.write(out);
@@ -368,7 +369,8 @@ impl Cascade {
 
     /// Takes a data packet.
     fn hear(&mut self, cx: &Context<'_>, sender: NodeId, packet: &Data<'_>) -> Heard {
-        let (header, packet_time) = (&packet.header, self.packet_time.value());
+        let header = &packet.header;
+        let packet_time = self.packet_time.value();
         let generation = header.generation;
         let Some(flow) = self.flows.get_mut(&header.flow) else {
             return Heard::Dropped(DropReason::UnknownFlow);

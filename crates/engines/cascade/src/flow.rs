@@ -253,7 +253,8 @@ impl Flow {
         packet_time: Duration,
         now: Instant,
     ) -> (DataHeader, Option<u8>) {
-        let (rank, wants) = (self.held.rank(generation), self.wants(DataHeader::LISTED));
+        let rank = self.held.rank(generation);
+        let wants = self.wants(DataHeader::LISTED);
         let systematic = match &mut self.held.role {
             Role::Source(sending) => sending.take_uncoded(generation, rank),
             Role::Receiver(_) | Role::Relay => None,

@@ -19,7 +19,7 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    /// Begins a file of so many generations.
+    /// Begins a file that is cut into `generations`.
     pub(super) fn new(generations: u32) -> Self {
         Self { sent_uncoded: vec![0; generations as usize], encoders: BTreeMap::new() }
     }

@@ -19,7 +19,7 @@ const UTILITIES: [&str; 5] = ["linear", "log", "alpha_fair", "max_min", "table"]
 /// Layers for which the longest packet is stated. Each further one takes some bytes of it.
 const USUAL_LAYERS: usize = 2;
 
-/// Returns the longest packet of a stream of so many layers.
+/// Returns the longest packet of a stream with `layers`, bytes.
 fn longest(mtu: usize, layers: usize) -> usize {
     mtu.saturating_sub(Head::room(layers) + PREFIX)
 }

@@ -53,7 +53,7 @@ enum OnAir {
     Other,
     /// A report of a stream.
     Report(FlowId),
-    /// A frame of a stream, with or without a packet, which so many next hops answer.
+    /// A frame of a stream: whether it carries a packet, and the number of next hops that answer.
     Data { flow: FlowId, carries: bool, answers: u32 },
 }
 

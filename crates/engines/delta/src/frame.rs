@@ -192,8 +192,8 @@ impl Head {
     /// Coefficients for which every frame has room.
     pub(crate) const COEFFICIENTS: usize = 4;
 
-    /// Returns the bytes of a data frame besides its symbol for which there must be room: the
-    /// states of so many layers without maps, a node that is asked, and a few coefficients.
+    /// Returns the bytes that a data frame of a stream with `layers` needs besides its symbol: one
+    /// state without a map for each layer, a node that is asked, and a few coefficients.
     pub(crate) const fn room(layers: usize) -> usize {
         <Self as Record>::LEN + layers * Have::LEN + 2 + Self::COEFFICIENTS
     }

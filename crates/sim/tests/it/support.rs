@@ -16,7 +16,7 @@ link = [{ from = "a", to = "b", loss = 0.1 }, { from = "b", to = "c", loss = 0.1
 protocol.link = { quick_hello_s = 0.1 }
 "#;
 
-/// Runs a scenario by `schemes`, for at most so many seconds of virtual time.
+/// Runs a scenario by `schemes`. Virtual time ends after `limit_s` seconds.
 pub(crate) fn outcome_of(scenario: &str, schemes: &str, limit_s: u64) -> Outcome {
     let scenario = Scenario::parse(scenario, "", Path::new("")).unwrap();
     let config = SimulationConfig::from_scenario(&scenario).unwrap();

@@ -574,7 +574,7 @@ impl Link {
 
 #[cfg(test)]
 impl Hello {
-    /// Returns a hello of a node that promises one each second and has sent so many short frames.
+    /// Returns a hello of a node that promises one each second and has sent `short_sent` frames.
     fn of_test(short_sent: u16) -> Self {
         Self {
             interval: Duration::from_secs(1),

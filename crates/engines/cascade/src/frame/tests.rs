@@ -15,11 +15,24 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Header of a coded packet of two, of a node that receives and forwards the file and polls.
 fn header() -> DataHeader {
-    let (ranks, receives, forwards) = (vec![1, 255], true, true);
-    let wants = Wants { first: 5, ranks, backlog: 1, receives, forwards, ..Wants::default() };
-    let (packets, rank, poll) = (2, 2, true);
-    let (number, parent) = (0x0102, NodeId(3));
-    DataHeader { flow: FLOW, generation: 4, packets, rank, poll, number, parent, wants }
+    let wants = Wants {
+        first: 5,
+        ranks: vec![1, 255],
+        backlog: 1,
+        receives: true,
+        forwards: true,
+        ..Wants::default()
+    };
+    DataHeader {
+        flow: FLOW,
+        generation: 4,
+        packets: 2,
+        rank: 2,
+        poll: true,
+        number: 0x0102,
+        parent: NodeId(3),
+        wants,
+    }
 }
 
 /// The golden data packet of the cascade.
@@ -30,9 +43,14 @@ fn packet() -> Vec<u8> {
 }
 
 fn report() -> Report {
-    let wants = Wants { first: 4, ranks: vec![7, 255], ..header().wants };
-    let (next_hop, parent, child) = (NodeId(8), NodeId(3), NodeId(9));
-    Report { next_hop, parent, child, flow: FLOW, number: 0x0102, wants }
+    Report {
+        next_hop: NodeId(8),
+        parent: NodeId(3),
+        child: NodeId(9),
+        flow: FLOW,
+        number: 0x0102,
+        wants: Wants { first: 4, ranks: vec![7, 255], ..header().wants },
+    }
 }
 
 fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
@@ -45,16 +63,16 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 fn golden_data() {
     let expected = "000301020304".to_owned() + "00000004020e020102000300000005010201ff0a0bff";
     assert_eq!(hex(&packet()), expected);
-    let (header, coding) = (header(), Coding::Combined(&[10, 11]));
-    assert_eq!(Data::parse(&packet()), Ok(Data { header, coding, payload: &[255] }));
+    let coding = Coding::Combined(&[10, 11]);
+    let expected = Data { header: header(), coding, payload: &[255] };
+    assert_eq!(Data::parse(&packet()), Ok(expected));
 }
 
 #[test]
 fn golden_systematic_data() {
     // As the source, node 3, sends it: it wants nothing, and has no parent but itself.
     let nothing = Wants { first: u32::MAX, forwards: true, feeds: true, ..Wants::default() };
-    let (packets, rank, poll) = (12, 12, false);
-    let header = DataHeader { packets, rank, poll, wants: nothing, ..header() };
+    let header = DataHeader { packets: 12, rank: 12, poll: false, wants: nothing, ..header() };
     let mut out = written(|out| header.write(true, out));
     out.extend_from_slice(&[11, 0xFF]);
     let expected = "000301020304".to_owned() + "000000040c190c01020003ffffffff00000bff";
