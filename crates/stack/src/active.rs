@@ -70,7 +70,7 @@ impl Active<'_> {
         let service = self.stack.service_of(slot);
         let share = &mut self.stack.share;
         if let Some(service) = service {
-            share.note_sent(service, len, report.airtime, self.stack.now);
+            share.note_sent(service, report.airtime, self.stack.now);
         }
         let weight = service.map(|service| share.weight(service));
         self.stack.egress.used(slot, report.airtime, weight);
@@ -320,7 +320,7 @@ impl Active<'_> {
         }
         let is_control = o.service == control::SERVICE;
         if let Some(entry) = stack.registry.by_id(o.service) {
-            stack.share.note_heard(entry.service(), datagram.len(), now);
+            stack.note_heard(entry.service(), header.sender, datagram.len());
         }
         let heard = FrameHeard {
             sender: header.sender,
@@ -360,6 +360,9 @@ impl Active<'_> {
         let mut cx = context!(self, slot::CONTROL, &unseen);
         self.stack.control.handle_frame(&mut cx, frame, arrival);
         self.stack.epoch = self.stack.control.route.epoch();
+        if let Some(told) = self.stack.control.told_uses.take() {
+            self.stack.share.note_told(told, self.stack.now);
+        }
     }
 
     /// Begins another start of this node, if somebody writes frames of the present one and the
@@ -382,6 +385,7 @@ impl Active<'_> {
     fn fill_slot(&mut self, slot: usize, out: &mut Vec<u8>) -> Option<Filled> {
         match slot {
             slot::CONTROL => {
+                self.stack.control.uses = self.stack.share.uses(self.stack.now);
                 let unseen = Topology::default();
                 let mut cx = context!(self, slot, &unseen);
                 self.stack.control.fill(&mut cx, out)

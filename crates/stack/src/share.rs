@@ -7,8 +7,10 @@
 //!    that it heard. While others were there, a service takes no more than the rest: others get
 //!    several times what they used, so that they can grow, up to their share by weight.
 //!    Frames of relays count, for they take the same air, so the share holds along a whole path.
-//! 2. After a frame that a node heard, its files leave the time of an answer: the node that sent
-//!    the frame has neighbours that this one does not hear.
+//!    Hellos tell what a node hears of the services around it, if there are several: its neighbours
+//!    give way to what they do not hear, too, for their frames collide with it there.
+//! 2. After a frame of a node that hears others which this one does not hear, its files leave the
+//!    time of an answer.
 //! 3. A silence that an engine keeps holds for the files of its node, too: otherwise they would
 //!    fill the gap that was left for an answer.
 //!
@@ -27,6 +29,7 @@
 
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_wire::NodeId;
 
 ncmesh_engine::settings! {
     /// `[share]` in configuration files.
@@ -71,8 +74,43 @@ const LEAST: f64 = 0.02;
 const BURST: Duration = Duration::from_millis(10);
 /// Time that is left to an answer, in airtimes of a long frame: a pause and a short frame.
 const ANSWER: f64 = 0.6;
-/// Part of a long frame's airtime that a frame without any bytes takes: pause, preamble, header.
-const FIXED: f64 = 0.2;
+/// Time for which it counts what a neighbour told. Neighbours tell it with each hello.
+const TOLD: Duration = Duration::from_millis(2500);
+const SERVICES: [ServiceKind; 3] = [ServiceKind::File, ServiceKind::Tunnel, ServiceKind::Stream];
+
+/// Share of the time that services used around a node, in 1/255, in the order of [`ServiceKind`].
+pub(crate) type Uses = [u8; 3];
+
+/// What a neighbour told of the services around it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    pub by: NodeId,
+    pub uses: Uses,
+}
+
+/// The greatest use of a service around a neighbour.
+#[derive(Clone, Copy, Debug, Default)]
+struct UseThere {
+    by: Option<NodeId>,
+    share: f64,
+    told_at: Instant,
+}
+
+impl UseThere {
+    fn now(&self, now: Instant) -> f64 {
+        let is_valid = self.by.is_some() && now.since(self.told_at) < TOLD;
+        if is_valid { self.share } else { 0.0 }
+    }
+}
+
+/// A frame that this node heard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeardFrame {
+    pub service: ServiceKind,
+    pub airtime: Duration,
+    /// Whether its sender may get an answer that this node does not hear.
+    pub hides_answers: bool,
+}
 
 /// Use of the channel by one service, as a share of the time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,20 +135,16 @@ impl Use {
     }
 }
 
-/// The longest frame that this node has sent.
-#[derive(Clone, Copy, Debug)]
-struct Longest {
-    bytes: usize,
-    airtime: Duration,
-}
-
 /// How much airtime services use around this node, and when its files may send.
 #[derive(Debug)]
 pub(crate) struct Share {
     config: ShareConfig,
     /// By service.
     uses: [Use; 3],
-    longest: Option<Longest>,
+    /// The same around neighbours: what this node sends collides there with what it does not hear.
+    there: [UseThere; 3],
+    /// Airtime of the longest frame that this node has sent.
+    longest: Duration,
     /// When data of each service may be sent.
     open_at: [Instant; 3],
 }
@@ -120,7 +154,8 @@ impl Share {
     pub(crate) fn new(config: ShareConfig) -> Self {
         let uses = [Use::default(); 3];
         let open_at = [Instant::default(); 3];
-        Self { config, uses, longest: None, open_at }
+        let there = [UseThere::default(); 3];
+        Self { config, uses, there, longest: Duration::ZERO, open_at }
     }
 
     /// Returns the weight of a service.
@@ -139,30 +174,41 @@ impl Share {
     }
 
     /// Notes a frame that this node sent.
-    pub(crate) fn note_sent(
-        &mut self,
-        service: ServiceKind,
-        bytes: usize,
-        airtime: Duration,
-        now: Instant,
-    ) {
-        if self.longest.is_none_or(|longest| longest.bytes <= bytes) {
-            self.longest = Some(Longest { bytes, airtime });
-        }
+    pub(crate) fn note_sent(&mut self, service: ServiceKind, airtime: Duration, now: Instant) {
+        self.longest = self.longest.max(airtime);
         self.note(service, airtime, now);
     }
 
     /// Notes a frame that this node heard.
-    pub(crate) fn note_heard(&mut self, service: ServiceKind, bytes: usize, now: Instant) {
-        // Before it has sent anything, it has no measure, and no files that could give way.
-        let Some(Longest { bytes: most, airtime }) = self.longest else { return };
-        let length = (bytes as f64 / most.max(1) as f64).min(1.0);
-        self.note(service, airtime.mul_f64(FIXED + (1.0 - FIXED) * length), now);
+    pub(crate) fn note_heard(&mut self, frame: HeardFrame, now: Instant) {
+        self.note(frame.service, frame.airtime, now);
         let files = ServiceKind::File;
-        if self.used(files, now) > 0.0 && self.left_to_others(files, now) > 0.0 {
+        if frame.hides_answers && self.is_shared(files, now) {
             let open_at = &mut self.open_at[files as usize];
-            *open_at = (*open_at).max(now + airtime.mul_f64(ANSWER));
+            *open_at = (*open_at).max(now + self.longest.mul_f64(ANSWER));
         }
+    }
+
+    /// Notes what a neighbour told.
+    pub(crate) fn note_told(&mut self, told: Told, now: Instant) {
+        for (there, share) in self.there.iter_mut().zip(told.uses) {
+            let share = f64::from(share) / 255.0;
+            if there.by == Some(told.by) || share >= there.now(now) {
+                *there = UseThere { by: Some(told.by), share, told_at: now };
+            }
+        }
+    }
+
+    /// Returns what this node tells its neighbours: what services use here, if there are several.
+    pub(crate) fn uses(&self, now: Instant) -> Option<Uses> {
+        let used = SERVICES.map(|service| self.used(service, now));
+        let are_several = used.iter().filter(|share| **share > 0.0).count() > 1;
+        are_several.then(|| used.map(|share| (share.min(1.0) * 255.0).ceil() as u8))
+    }
+
+    /// Returns whether this node sends or hears `service`, and others are near.
+    pub(crate) fn is_shared(&self, service: ServiceKind, now: Instant) -> bool {
+        self.used(service, now) > 0.0 && self.left_to_others(service, now) > 0.0
     }
 
     fn note(&mut self, service: ServiceKind, airtime: Duration, now: Instant) {
@@ -179,20 +225,26 @@ impl Share {
         }
     }
 
-    /// Returns the share of the time that a service used.
+    /// Returns the share of the time that a service used here.
     fn used(&self, service: ServiceKind, now: Instant) -> f64 {
         self.uses[service as usize].now(now)
     }
 
-    /// Returns the share of the time that is left to others than `service`; 0 if none of them was
-    /// heard.
+    /// Returns the share of the time that a service used here, or around a neighbour.
+    fn used_around(&self, service: ServiceKind, now: Instant) -> f64 {
+        self.used(service, now).max(self.there[service as usize].now(now))
+    }
+
+    /// Returns the share of the time that is left to others than `service`; 0 if there are none.
     fn left_to_others(&self, service: ServiceKind, now: Instant) -> f64 {
-        let all = [ServiceKind::File, ServiceKind::Tunnel, ServiceKind::Stream];
-        let is_present = |other: &ServiceKind| *other != service && self.used(*other, now) > 0.0;
-        let present = || all.into_iter().filter(is_present);
-        let weights = self.weight(service) + present().map(|o| self.weight(o)).sum::<f64>();
-        let left = |other| (HEADROOM * self.used(other, now)).min(self.weight(other) / weights);
-        present().map(left).sum()
+        let others = SERVICES.into_iter().filter(|other| *other != service);
+        let present = others.filter_map(|other| {
+            let used = self.used_around(other, now);
+            (used > 0.0).then_some((self.weight(other), used))
+        });
+        let weights = self.weight(service) + present.clone().map(|(weight, _)| weight).sum::<f64>();
+        let left = |(weight, used): (f64, f64)| (HEADROOM * used).min(weight / weights);
+        present.map(left).sum()
     }
 }
 
@@ -201,11 +253,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const LONG: usize = 1500;
     const FRAME: Duration = Duration::from_millis(1);
 
     fn at(ms: u64) -> Instant {
         Instant::default() + Duration::from_millis(ms)
+    }
+
+    fn hear(share: &mut Share, service: ServiceKind, now: Instant) {
+        share.note_heard(HeardFrame { service, airtime: FRAME, hides_answers: true }, now);
     }
 
     /// Sends frames of a file as fast as it may for two seconds, beside a service that uses `used`
@@ -216,10 +271,10 @@ mod tests {
         let mut others_at = 0.0;
         for ms in 0..2000 {
             if used > 0.0 && ms as f64 >= others_at {
-                share.note_sent(other, LONG, FRAME, at(ms));
+                share.note_sent(other, FRAME, at(ms));
                 others_at += 1.0 / used;
             } else if share.open_at(ServiceKind::File) <= at(ms) {
-                share.note_sent(ServiceKind::File, LONG, FRAME, at(ms + 1));
+                share.note_sent(ServiceKind::File, FRAME, at(ms + 1));
                 sent += if ms >= 1000 { FRAME } else { Duration::ZERO };
             }
         }
@@ -254,10 +309,10 @@ mod tests {
         let mut file_at = 0;
         for ms in 0..2000 {
             if ms >= file_at {
-                share.note_heard(ServiceKind::File, LONG, at(ms));
+                hear(&mut share, ServiceKind::File, at(ms));
                 file_at += 4;
             } else if share.open_at(ServiceKind::Tunnel) <= at(ms) {
-                share.note_sent(ServiceKind::Tunnel, LONG, FRAME, at(ms + 1));
+                share.note_sent(ServiceKind::Tunnel, FRAME, at(ms + 1));
                 sent += u32::from(ms >= 1000);
             }
         }
@@ -268,30 +323,67 @@ mod tests {
     #[test]
     fn an_answer_gets_its_gap_while_another_service_is_near() {
         let mut share = Share::new(ShareConfig::default());
-        share.note_sent(ServiceKind::File, LONG, FRAME, at(10));
-        share.note_heard(ServiceKind::File, LONG, at(20));
+        let file = HeardFrame { service: ServiceKind::File, airtime: FRAME, hides_answers: true };
+        share.note_sent(ServiceKind::File, FRAME, at(10));
+        share.note_heard(file, at(20));
         assert!(share.open_at(ServiceKind::File) <= at(20), "alone, it leaves no gap");
-        share.note_heard(ServiceKind::Tunnel, 100, at(30));
-        share.note_heard(ServiceKind::File, LONG, at(40));
-        assert!(share.open_at(ServiceKind::File) > at(40));
-        share.note_heard(ServiceKind::File, LONG, at(1100));
+        let seen = HeardFrame { hides_answers: false, ..file };
+        let packet = HeardFrame { service: ServiceKind::Tunnel, airtime: FRAME / 10, ..seen };
+        share.note_heard(packet, at(30));
+        share.note_heard(seen, at(40));
+        assert!(share.open_at(ServiceKind::File) <= at(40), "it would hear the answer");
+        share.note_heard(file, at(50));
+        assert!(share.open_at(ServiceKind::File) > at(50));
+        share.note_heard(file, at(1100));
         assert!(share.open_at(ServiceKind::File) <= at(1100), "the other service is gone");
+    }
+
+    #[test]
+    fn a_service_that_only_a_neighbour_hears_gets_its_share() {
+        let mut share = Share::new(ShareConfig { file: 1.0, ..ShareConfig::default() });
+        let mut sent = 0;
+        for ms in 0..4000 {
+            // The neighbour hears a file, and this node's own packets.
+            if ms % 1000 == 0 && ms < 2000 {
+                share.note_told(Told { by: NodeId(2), uses: [64, 255, 0] }, at(ms));
+                share.note_told(Told { by: NodeId(3), uses: [1, 255, 0] }, at(ms));
+            }
+            if share.open_at(ServiceKind::Tunnel) <= at(ms) {
+                share.note_sent(ServiceKind::Tunnel, FRAME, at(ms + 1));
+                sent += u32::from((1000..2000).contains(&ms));
+            }
+        }
+        assert!((480..=520).contains(&sent), "{sent}");
+        assert_eq!(share.left_to_others(ServiceKind::Tunnel, at(4000)), 0.0, "told long ago");
+    }
+
+    #[test]
+    fn a_node_tells_what_services_use_if_there_are_several() {
+        let mut share = Share::new(ShareConfig::default());
+        assert_eq!(share.uses(at(0)), None);
+        (0..200).for_each(|ms| share.note_sent(ServiceKind::File, FRAME, at(ms)));
+        assert_eq!(share.uses(at(200)), None);
+        (200..210).for_each(|ms| share.note_sent(ServiceKind::Stream, FRAME, at(ms)));
+        let [file, tunnel, stream] = share.uses(at(210)).unwrap();
+        assert!((40..52).contains(&file) && tunnel == 0 && stream == 3, "{file}, {stream}");
+        // What others told is theirs to tell.
+        share.note_told(Told { by: NodeId(2), uses: [0, 200, 0] }, at(210));
+        assert_eq!(share.uses(at(210)).unwrap()[1], 0);
     }
 
     proptest! {
         #[test]
         fn files_wait_no_longer_than_the_frames_near_them_allow(
-            frames in prop::collection::vec((0..3_usize, any::<bool>(), 0..3000_usize), 1..200),
+            frames in prop::collection::vec((0..3_usize, any::<bool>()), 1..200),
         ) {
-            let services = [ServiceKind::File, ServiceKind::Tunnel, ServiceKind::Stream];
             let mut share = Share::new(ShareConfig::default());
             let mut heard = Duration::ZERO;
-            for (i, (service, is_own, bytes)) in frames.into_iter().enumerate() {
+            for (i, (service, is_own)) in frames.into_iter().enumerate() {
                 let now = at(i as u64);
                 heard += FRAME;
                 match is_own {
-                    true => share.note_sent(services[service], bytes, FRAME, now),
-                    false => share.note_heard(services[service], bytes, now),
+                    true => share.note_sent(SERVICES[service], FRAME, now),
+                    false => hear(&mut share, SERVICES[service], now),
                 }
                 // Each frame costs its airtime divided by the least share, and a gap.
                 let most = heard.mul_f64(1.0 / LEAST) + FRAME;

@@ -11,7 +11,8 @@ use crate::config::{ConfigError, StackConfig};
 use crate::control::{self, Control};
 use crate::egress::Egress;
 use crate::impostor::Impostor;
-use crate::share::Share;
+use crate::link::HIDDEN;
+use crate::share::{HeardFrame, Share};
 use crate::strangers::Strangers;
 use crate::transfers::{self, Transfers};
 use ncmesh_engine::counters::Counters;
@@ -369,6 +370,25 @@ impl Stack {
             engine.common().offer(now).filter(|offer| !is_held || offer.class == Class::Control)
         });
         own.into_iter().chain(offers)
+    }
+
+    /// Notes a frame of a service that was heard.
+    pub(crate) fn note_heard(&mut self, service: ServiceKind, sender: NodeId, len: usize) {
+        // Before this node has sent anything, it knows no airtime, and has no files that could
+        // give way.
+        let Some(airtime) = self.control.link.airtime(len) else { return };
+        let is_shared = self.share.is_shared(ServiceKind::File, self.now);
+        let hides_answers = is_shared && self.hides_neighbors(sender);
+        self.share.note_heard(HeardFrame { service, airtime, hides_answers }, self.now);
+    }
+
+    /// Returns whether a node hears one that this node does not hear.
+    fn hides_neighbors(&self, node: NodeId) -> bool {
+        let topology = self.control.topology();
+        let heard = topology.state(node).into_iter().flat_map(|state| state.hears.keys());
+        heard
+            .into_iter()
+            .any(|other| *other != self.node && topology.delivery(*other, self.node) < HIDDEN)
     }
 
     /// Returns whether an engine leaves the channel to frames of other nodes.

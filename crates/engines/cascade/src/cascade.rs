@@ -207,10 +207,11 @@ impl Carrier for Cascade {
             let number = flow.next_number();
             let wants = flow.wants(Report::LISTED);
             let delivery = cx.topology.delivery(cx.me, next_hop);
+            let to = flow.upstream.insists().then_some(next_hop);
             flow.upstream.note_reported(delivery, packet_time, cx.now);
             Report { next_hop, parent, child: cx.me, flow: id, number, wants }.write(out);
             self.on_air = OnAir::Nothing;
-            return Some(Filled { kind: frame::REPORT, to: None });
+            return Some(Filled { kind: frame::REPORT, to });
         }
         let (key, report) = self.passing.due(cx.now)?;
         let next_hop = way_to(cx, report.parent);

@@ -4,6 +4,7 @@ use super::{COMPARE, HELLO, PROBE, REQUEST, VERSIONS};
 use crate::link::{Hello, MAX_ASKED, MAX_LATE};
 use crate::peers::Proofs;
 use crate::route::{Compare, STATE, States, Wanted};
+use crate::share::Uses;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::time::Duration;
 use ncmesh_wire::layout::{Count, Layout, Part};
@@ -30,8 +31,9 @@ pub const LAYOUTS: &[Layout] = &[
 
 /// Length of a hello that asks nobody and tells no address, bytes.
 pub(super) const HELLO_LEN: usize = Hello::LEN + Proofs::LEN;
-/// Length of an address, bytes.
+/// Length of an address, and of what services use, bytes.
 pub(super) const ADDRESS_LEN: usize = 4;
+pub(super) const USES_LEN: usize = size_of::<Uses>();
 
 record! {
     impl Hello as Hello {
@@ -44,6 +46,7 @@ record! {
         late,
         knows_older,
         newer,
+        uses,
         address,
     } => Hello {
         interval: Duration::from_millis(millis.max(1).into()),
@@ -55,6 +58,7 @@ record! {
         late,
         knows_older,
         newer,
+        uses,
         address,
     } {
         /// the sender sends its next frame within this time; 0 is read as 1
@@ -82,8 +86,11 @@ record! {
             /// whether one follows the lists
             has_address: bool = bits(0x80, "hello.has_address", "Has an address")
                 => address.is_some(),
+            /// whether they follow as well
+            has_uses: bool = bits(0x40, "hello.has_uses", "Tells services")
+                => uses.is_some(),
             /// how many follow behind those
-            missed: u8 = bits(0x7F, "hello.late", "Nodes missed").within(0, MAX_LATE as u64)
+            missed: u8 = bits(0x3F, "hello.late", "Nodes missed").within(0, MAX_LATE as u64)
                 => late.len() as u8,
         }
         /// is to say hello at once
@@ -93,6 +100,9 @@ record! {
         /// of the sender's radio: the IPv4 address that it sends from, or its number at the channel
         /// emulator
         address: Option<RadioAddress> where has_address = field("hello.address", "Address").hex(),
+        /// of files, tunnels and streams: share of the last second, in 1/255, that their frames took
+        /// which the sender sent or heard
+        uses: Option<Uses> where has_uses = field("hello.uses", "Use by services").hex(),
     }
 }
 
@@ -139,6 +149,7 @@ mod tests {
             late,
             knows_older: true,
             newer: 1,
+            uses: Some([9, 8, 7]),
             address: Some(RadioAddress([10, 1, 0, 9])),
         };
         let heard = |node, counter| Heard {
@@ -155,7 +166,8 @@ mod tests {
         let mut out = Vec::new();
         write_hello(&hello, &proofs, &mut out);
         let counts = [3, 232, 0, 3, 1, 2, 0, 9];
-        let rest = [0xDE, 0xAD, 0xBE, 0xEF, 1, 2, 3, 4, 0x61, 0x81, 0, 7, 0, 8, 10, 1, 0, 9];
+        let rest =
+            [0xDE, 0xAD, 0xBE, 0xEF, 1, 2, 3, 4, 0x61, 0xC1, 0, 7, 0, 8, 10, 1, 0, 9, 9, 8, 7];
         let lists = [0x11, 0x11, 0, 7, 0, 5];
         let echo = [0, 7, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 1, 3];
         let vouch = [0, 6, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 9];

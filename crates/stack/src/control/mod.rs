@@ -11,6 +11,7 @@ use crate::config::StackConfig;
 use crate::link::{FrameHeard, Link, MAX_ASKED, MAX_LATE, Received};
 use crate::peers::Peers;
 use crate::route::{Asked, Compare, Origin, Route, States, Wanted};
+use crate::share::{Told, Uses};
 pub use frame::LAYOUTS;
 use frame::{read_hello, write_hello};
 use ncmesh_engine::counters::DropReason;
@@ -34,7 +35,8 @@ pub const VERSIONS: u8 = 3;
 pub const REQUEST: u8 = 4;
 
 /// Greatest length of a hello without states, bytes.
-const MAX_HELLO: usize = frame::HELLO_LEN + 2 * (MAX_ASKED + MAX_LATE) + frame::ADDRESS_LEN;
+const MAX_HELLO: usize =
+    frame::HELLO_LEN + 2 * (MAX_ASKED + MAX_LATE) + frame::ADDRESS_LEN + frame::USES_LEN;
 /// Length of the body of a probe, bytes.
 const PROBE_LEN: usize = 1000;
 /// Share of the airtime around a node that it and its neighbours may use for link states.
@@ -62,6 +64,10 @@ pub(crate) struct Control {
     budget: (f64, Instant),
     /// Whether states that did not fit behind proofs are due before other proofs.
     are_proofs_late: bool,
+    /// What services use around this node, if several do, for its next hello; and around the
+    /// neighbour whose hello was handled last.
+    pub uses: Option<Uses>,
+    pub told_uses: Option<Told>,
 }
 
 impl Control {
@@ -79,6 +85,8 @@ impl Control {
             peers: Peers::new(config.node, config.salt),
             budget: (0.0, now),
             are_proofs_late: false,
+            uses: None,
+            told_uses: None,
         }
     }
 
@@ -148,6 +156,7 @@ impl Control {
             return self.link.note_greeting(hello.versions(header.version).newest, cx.now);
         }
         hello.interval = hello.interval.min(self.link.longest_promise());
+        self.told_uses = hello.uses.map(|uses| Told { by: frame.sender, uses });
         let Header { version, counter, .. } = header;
         let received = Received { version, start: frame.start, counter, at: cx.now };
         // A hello that another overtook brings back no neighbour that was given up.
@@ -237,7 +246,7 @@ impl Control {
         }
         let start = out.len();
         let digest = self.route.digest();
-        let hello = self.link.hello(digest, cx.now, cx.rng);
+        let hello = self.link.hello(digest, self.uses, cx.now, cx.rng);
         // A long state may not fit behind proofs. If one was left out, it goes first next time.
         let room = if self.are_proofs_late { 0 } else { cx.mtu.saturating_sub(MAX_HELLO) / 2 };
         let proofs = self.peers.proofs(room);

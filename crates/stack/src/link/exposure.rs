@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(150);
 /// Time over which what is seen is averaged: collisions begin and end with traffic.
 const MEAN: f64 = 0.5;
 /// Delivery below which a node does not defer to another.
-pub(super) const HIDDEN: f64 = 0.05;
+pub(crate) const HIDDEN: f64 = 0.05;
 /// Least share of the time that the nodes which a node hears leave it.
 const LEAST_IDLE: f64 = 0.1;
 /// Share of frames that is lost to collisions, at most: the rest shows whether the node is there.
@@ -85,6 +85,12 @@ impl Airtimes {
         self.looked_at = now;
         let span = span.as_secs_f64();
         Some(Look { span, own: own.as_secs_f64() / span, rate })
+    }
+
+    /// Returns how long a frame of `len` bytes takes, if that is known.
+    pub(super) fn airtime(&self, len: usize) -> Option<Duration> {
+        let Rate { frame, byte } = self.rate()?;
+        Some(Duration::from_secs_f64(frame + byte * len as f64))
     }
 
     /// Returns the airtime of frames, by the shortest and the longest of this node; `None` before

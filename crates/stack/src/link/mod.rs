@@ -16,8 +16,10 @@ mod exposure;
 mod neighbor;
 mod share;
 
+use crate::share::Uses;
 pub use config::LinkConfig;
-use exposure::{Airtimes, HIDDEN};
+use exposure::Airtimes;
+pub(crate) use exposure::HIDDEN;
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_wire::{NodeId, RadioAddress, StartId, Versions};
@@ -87,6 +89,8 @@ pub(crate) struct Hello {
     pub knows_older: bool,
     /// Number of versions that its sender understands beyond this frame's.
     pub newer: u8,
+    /// What services use around it, if several do.
+    pub uses: Option<Uses>,
     /// Address of its radio, if that has one.
     pub address: Option<RadioAddress>,
 }
@@ -466,6 +470,12 @@ impl Link {
         self.per_byte = self.per_byte.min(per_byte);
     }
 
+    /// Returns how long a frame of `len` bytes takes; `None` before this node sent two of different
+    /// length.
+    pub(crate) fn airtime(&self, len: usize) -> Option<Duration> {
+        self.airtimes.airtime(len)
+    }
+
     /// Notes a frame that was made as long as the radio takes.
     pub(crate) fn note_probe(&mut self) {
         self.since_long = 0;
@@ -520,7 +530,13 @@ impl Link {
 
     /// Returns the hello to be sent now, with the `digest` of link states, and sets the time of the
     /// next one.
-    pub(crate) fn hello(&mut self, digest: u64, now: Instant, rng: &mut ChaCha8Rng) -> Hello {
+    pub(crate) fn hello(
+        &mut self,
+        digest: u64,
+        uses: Option<Uses>,
+        now: Instant,
+        rng: &mut ChaCha8Rng,
+    ) -> Hello {
         let quick = seconds(self.config.quick_hello_s);
         let longest = self.longest_interval(self.crowd());
         if self.quick > 0 {
@@ -562,6 +578,7 @@ impl Link {
             late,
             knows_older: self.versions.oldest < version,
             newer: (self.versions.newest - version).min(MAX_NEWER),
+            uses,
             address: self.address,
         }
     }
@@ -586,6 +603,7 @@ impl Hello {
             late: Vec::new(),
             knows_older: false,
             newer: 0,
+            uses: None,
             address: None,
         }
     }

@@ -91,7 +91,7 @@ fn a_neighbour_is_where_its_latest_hello_says() {
     let told = |link: &mut Link, counter: u32, address: Option<RadioAddress>| {
         let mut rng = stream(1, ME, "test", "link");
         link.set_address(address);
-        let hello = link.hello(0, at(0), &mut rng);
+        let hello = link.hello(0, None, at(0), &mut rng);
         let received = Received { version: 2, start: StartId(1), counter, at: at(0) };
         link.handle_hello(me, neighbor, &hello, received, &mut rng);
         link.address_of(neighbor)
