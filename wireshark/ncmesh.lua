@@ -14,6 +14,7 @@ local MARK = 0xC
 local VERSION = 2
 local HEADER_LEN = 23
 local TAG_LEN = 16
+local BACKGROUND = 0x80
 local SHORTEST = HEADER_LEN + 2 + TAG_LEN
 
 local here = debug.getinfo(1, "S").source:match("^@(.*[/\\])") or ""
@@ -36,7 +37,8 @@ local fields = {
   sealed = ProtoField.bytes("ncmesh.sealed", "Encrypted body"),
   tag = ProtoField.bytes("ncmesh.tag", "Tag"),
   service = ProtoField.uint8("ncmesh.service", "Service", base.DEC, service_names),
-  kind = ProtoField.uint8("ncmesh.kind", "Kind"),
+  background = ProtoField.bool("ncmesh.background", "Background", 8, nil, BACKGROUND),
+  kind = ProtoField.uint8("ncmesh.kind", "Kind", base.DEC, nil, 0xFF - BACKGROUND),
   type = ProtoField.string("ncmesh.type", "Type"),
   ["flow.source"] = ProtoField.uint16("ncmesh.flow.source", "Source"),
   ["flow.serial"] = ProtoField.uint32("ncmesh.flow.serial", "Serial", base.HEX),
@@ -450,7 +452,9 @@ end
 local function show_body(tvb, last, pinfo, tree)
   local id, kind = tvb(HEADER_LEN, 1):uint(), tvb(HEADER_LEN + 1, 1):uint()
   tree:add(fields.service, tvb(HEADER_LEN, 1))
+  tree:add(fields.background, tvb(HEADER_LEN + 1, 1))
   tree:add(fields.kind, tvb(HEADER_LEN + 1, 1))
+  kind = kind % BACKGROUND
   local service = SERVICES[id]
   local layout = service and LAYOUTS[service[2]][kind]
   if not layout then

@@ -19,7 +19,12 @@ name?: string,
 /**
  * Name of the file scheme; `auto`, the default one, if absent.
  */
-scheme?: string, };
+scheme?: string,
+/**
+ * Sends the file in the background, where it gives way to all else at once: the most of the
+ * airtime around a node that it takes, also alone, 1 to 100 percent.
+ */
+background?: number, };
 
 /**
  * Receivers of a file.

@@ -11,6 +11,7 @@ use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
 #[cfg(feature = "manual")]
 use clap_complete::Shell;
+use ncmesh_engine::Background;
 use ncmesh_engine::registry::{AUTO, ServiceKind};
 use ncmesh_engine::settings::Value;
 use ncmesh_engine::tunnel::RelayMode;
@@ -248,12 +249,25 @@ pub(crate) struct SendArgs {
     pub(crate) name: Option<String>,
     #[arg(long, default_value = AUTO, help = scheme_help(ServiceKind::File))]
     pub(crate) scheme: String,
+    /// Send in the background: give way at once to all other traffic, at every node on the way
+    #[arg(long)]
+    pub(crate) background: bool,
+    /// Send in the background, and take at most this share of the airtime around each node, also
+    /// where there is no other traffic: 1 to 100 percent
+    #[arg(long, value_name = "PERCENT", value_parser = airtime)]
+    pub(crate) airtime: Option<Background>,
     /// Return once the transfer is announced, and print its id
     #[arg(long)]
     pub(crate) no_wait: bool,
     /// Stop waiting after this many seconds (exit code 7). The transfer goes on [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "no_wait")]
     pub(crate) timeout: Option<Duration>,
+}
+
+/// Parses a share of the airtime, as `10%`.
+fn airtime(text: &str) -> Result<Background, String> {
+    let percent = text.strip_suffix('%').unwrap_or(text).trim_end().parse().ok();
+    percent.and_then(Background::of).ok_or_else(|| "allowed are 1% to 100%".into())
 }
 
 #[derive(Debug, Args)]

@@ -43,6 +43,32 @@ pub struct Offer {
     /// Priority in a weighted scheduler such as the slotted medium's: W(n) for data of MC2, 1 for
     /// other data, the maximum for control.
     pub weight: u32,
+    /// Whether, and how, the data give way to all other data near this node.
+    pub background: Option<Background>,
+}
+
+/// Data in the background: they wait while other data are near.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Background {
+    percent: u8,
+}
+
+impl Background {
+    /// Data that take all the airtime which others leave.
+    pub const UNBOUNDED: Self = Self { percent: 100 };
+
+    /// Returns data in the background that take at most this share of the time, 1 to 100 percent,
+    /// also where nothing else is near.
+    #[must_use]
+    pub fn of(percent: u8) -> Option<Self> {
+        (1..=100).contains(&percent).then_some(Self { percent })
+    }
+
+    /// Returns the greatest share of the time that they take, percent.
+    #[must_use]
+    pub fn percent(self) -> u8 {
+        self.percent
+    }
 }
 
 impl Offer {
@@ -50,7 +76,7 @@ impl Offer {
     #[must_use]
     pub fn of(class: Class) -> Self {
         let weight = if class == Class::Control { u32::MAX } else { 1 };
-        Self { class, weight }
+        Self { class, weight, background: None }
     }
 }
 

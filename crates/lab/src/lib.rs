@@ -30,6 +30,7 @@ pub use verify::same_contents;
 
 use config::{Own, Secrets, node_config};
 use ether::EtherThread;
+use ncmesh_engine::Background;
 use ncmesh_node::api::client::ApiClient;
 use ncmesh_node::api::types::{Peer, Recipients, SendRequest, Started, Status, Transfer};
 use ncmesh_node::etherd::datagram::Token;
@@ -144,6 +145,15 @@ fn check_sockets(places: &[PathBuf]) -> std::io::Result<()> {
     places.iter().map(|place| place.join("state/api.sock")).try_for_each(|socket| {
         unix::net::SocketAddr::from_pathname(&socket).map(drop).map_err(|_| named(&socket, problem))
     })
+}
+
+/// How a file is sent.
+#[derive(Clone, Copy, Debug)]
+pub struct SendAs<'a> {
+    /// Name of the scheme.
+    pub scheme: &'a str,
+    /// Whether it gives way to all else, and its bound on airtime.
+    pub background: Option<Background>,
 }
 
 impl Lab {
@@ -294,7 +304,7 @@ impl Lab {
         from: usize,
         to: &[usize],
         file: &Path,
-        scheme: &str,
+        how: SendAs<'_>,
     ) -> Result<String, LabError> {
         // The daemon has another working directory.
         let path = std::path::absolute(file)?;
@@ -303,7 +313,8 @@ impl Lab {
             path,
             to: Recipients::Named(to),
             name: None,
-            scheme: Some(scheme.into()),
+            scheme: Some(how.scheme.into()),
+            background: how.background.map(Background::percent),
         };
         let started: Started = self.client(from).post("/v1/transfers", &request).await?;
         Ok(started.id)

@@ -17,6 +17,7 @@ use crate::observers::Observers;
 use crate::spent::Spent;
 pub use config::{Disturbance, Knowledge, SimulationConfig};
 pub use error::SimulationError;
+use ncmesh_engine::Background;
 use ncmesh_engine::file::merkle;
 use ncmesh_engine::file::{Manifest, Outgoing, SendError};
 use ncmesh_engine::rng;
@@ -92,6 +93,29 @@ pub struct Simulation {
     spent: Option<Spent>,
     /// Service of each node's latest frame.
     on_air: Vec<ServiceId>,
+}
+
+/// A file to multicast.
+#[derive(Clone, Debug)]
+pub struct NewFile<'a> {
+    /// Name of the scheme.
+    pub scheme: &'static str,
+    /// Index of the source.
+    pub from: usize,
+    /// Indices of the receivers; without them all other nodes, late joiners included.
+    pub to: Option<&'a [usize]>,
+    /// Contents.
+    pub contents: Vec<u8>,
+    /// Whether it gives way to all else, and its bound on airtime.
+    pub background: Option<Background>,
+}
+
+impl<'a> NewFile<'a> {
+    /// Returns an empty file from a node to others.
+    #[must_use]
+    pub fn new(scheme: &'static str, from: usize, to: Option<&'a [usize]>) -> Self {
+        Self { scheme, from, to, contents: Vec::new(), background: None }
+    }
 }
 
 impl Simulation {
@@ -283,8 +307,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Multicasts a file from a node to others by `scheme`. Without `to` the receivers are all
-    /// other nodes, late joiners included.
+    /// Multicasts a file, as [`send`](Self::send) does.
     ///
     /// # Errors
     /// [`SimulationError`] if the node is switched off or the scheme refuses the file.
@@ -295,6 +318,15 @@ impl Simulation {
         to: Option<&[usize]>,
         contents: Vec<u8>,
     ) -> Result<FlowId, SimulationError> {
+        self.send(NewFile { contents, ..NewFile::new(scheme, from, to) })
+    }
+
+    /// Multicasts a file.
+    ///
+    /// # Errors
+    /// [`SimulationError`] if the node is switched off or the scheme refuses the file.
+    pub fn send(&mut self, file: NewFile<'_>) -> Result<FlowId, SimulationError> {
+        let NewFile { scheme, from, to, contents, background } = file;
         let receivers = match to {
             Some(to) => to.iter().map(|i| node_id(*i)).collect(),
             None => (0..self.hosts.len()).filter(|i| *i != from).map(node_id).collect(),
@@ -317,7 +349,7 @@ impl Simulation {
         let leaves = digest.leaves;
         let done = BTreeMap::new();
         let open = to.is_none();
-        let outgoing = Outgoing { manifest, leaves, receivers, done, open };
+        let outgoing = Outgoing { manifest, leaves, receivers, done, open, background };
 
         // The file must be readable before the engine asks for its first batch.
         host.storage.provide(flow, contents);

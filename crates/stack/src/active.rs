@@ -7,7 +7,8 @@
 use crate::control::{self, Arrival};
 use crate::link::FrameHeard;
 use crate::peers::Trust;
-use crate::stack::{Active, Transmission, slot};
+use crate::share::{Lane, SentFrame};
+use crate::stack::{Active, OnAir, Transmission, slot};
 use crate::transfers::Raised;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, Refusal, SendError};
@@ -16,8 +17,8 @@ use ncmesh_engine::stream::{StreamError, StreamPacketError, UtilityConfig};
 use ncmesh_engine::topology::{Profile, Topology};
 use ncmesh_engine::tunnel::{PacketError, Relaying};
 use ncmesh_engine::{
-    AnyEngine, Context, Engine, Event, FileEngine, Filled, Frame, StreamEngine, TunnelEngine,
-    TxReport,
+    AnyEngine, Context, Engine, Event, FileEngine, Filled, Frame, Offer, StreamEngine,
+    TunnelEngine, TxReport,
 };
 use ncmesh_wire::{FlowId, NodeId, OpenError, Salt, Sealer, frame};
 use rand_core::RngCore;
@@ -66,13 +67,17 @@ impl Active<'_> {
 
     /// Handles the radio's report on the frame that was filled last.
     pub fn handle_tx_report(&mut self, report: TxReport) {
-        let Some((slot, kind, len)) = self.stack.on_air.take() else { return };
+        let Some(OnAir { slot, kind, len, background }) = self.stack.on_air.take() else { return };
         let service = self.stack.service_of(slot);
         let share = &mut self.stack.share;
         if let Some(service) = service {
-            share.note_sent(service, report.airtime, self.stack.now);
+            let lane = Lane::of(service, kind, background.is_some());
+            let airtime = report.airtime;
+            share.note_sent(SentFrame { lane, len, airtime, background }, self.stack.now);
         }
-        let weight = service.map(|service| share.weight(service));
+        // Data in the background have no weight: they go last.
+        let weighed = service.filter(|_| background.is_none());
+        let weight = weighed.map(|service| share.weight(service));
         self.stack.egress.used(slot, report.airtime, weight);
         let service = self.stack.service_id(slot);
         self.stack.counters.count_airtime(service, kind, report.airtime);
@@ -90,20 +95,22 @@ impl Active<'_> {
         loop {
             let offers = self.stack.offers(self.stack.now).zip(&asked);
             let open = offers.map(|(offer, asked)| offer.filter(|_| !asked));
-            let (slot, _) = self.stack.egress.choose(open)?;
+            let (slot, Offer { background, .. }) = self.stack.egress.choose(open)?;
             asked[slot] = true;
             let service = self.stack.service_id(slot);
             Sealer::begin(out, service, 0);
             self.stack.counters.begin_frame();
             if let Some(filled) = self.fill_slot(slot, out) {
                 let stack = &mut *self.stack;
-                out[frame::HEADER_LEN + 1] = filled.kind;
+                let flag = if background.is_some() { frame::BACKGROUND } else { 0 };
+                out[frame::HEADER_LEN + 1] = filled.kind | flag;
                 let version = stack.control.version(service, filled.kind, stack.now);
                 stack.sealer.seal(out, version);
                 debug_assert!(out.len() <= stack.mtu, "{service:?} wrote more than it may");
                 stack.control.peers.note_sent(stack.sealer.salt(), stack.sealer.counter());
                 stack.counters.count_sent(service, filled.kind, out.len());
-                stack.on_air = Some((slot, filled.kind, out.len()));
+                let len = out.len();
+                stack.on_air = Some(OnAir { slot, kind: filled.kind, len, background });
                 if slot == slot::CONTROL {
                     stack.control.note_sent(out.len());
                 }
@@ -320,7 +327,8 @@ impl Active<'_> {
         }
         let is_control = o.service == control::SERVICE;
         if let Some(entry) = stack.registry.by_id(o.service) {
-            stack.note_heard(entry.service(), header.sender, datagram.len());
+            let lane = Lane::of(entry.service(), o.kind, o.is_background);
+            stack.note_heard(lane, header.sender, datagram.len());
         }
         let heard = FrameHeard {
             sender: header.sender,

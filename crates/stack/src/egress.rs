@@ -1,6 +1,6 @@
 //! Airtime scheduler: decides which part of a node gets the channel.
 //!
-//! Control goes before data. Among data, the part that has used the least airtime for its weight
+//! Control goes before data, and data before those in the background. Among data, the part that has used the least airtime for its weight
 //! goes first, so that engines share the channel by time and not by bytes or frames. A part that
 //! was idle has saved little: it would silence the others for as long.
 
@@ -39,7 +39,8 @@ impl Egress {
             if offer.class == Class::Control {
                 return Some((slot, offer));
             }
-            if best.is_none_or(|(best, _)| self.charge(slot) < self.charge(best)) {
+            let rank = |slot, offer: Offer| (offer.background.is_some(), self.charge(slot));
+            if best.is_none_or(|(other, of_other)| rank(slot, offer) < rank(other, of_other)) {
                 best = Some((slot, offer));
             }
         }

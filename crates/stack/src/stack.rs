@@ -12,7 +12,7 @@ use crate::control::{self, Control};
 use crate::egress::Egress;
 use crate::impostor::Impostor;
 use crate::link::HIDDEN;
-use crate::share::{HeardFrame, Share};
+use crate::share::{HeardFrame, Lane, Share};
 use crate::strangers::Strangers;
 use crate::transfers::{self, Transfers};
 use ncmesh_engine::counters::Counters;
@@ -23,8 +23,9 @@ use ncmesh_engine::storage::Storage;
 use ncmesh_engine::stream::StreamStatus;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{SharedStates, Topology};
+use ncmesh_engine::transmission::DATA;
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
-use ncmesh_engine::{AnyEngine, Class, Event, Offer, StreamEngine, TunnelEngine};
+use ncmesh_engine::{AnyEngine, Background, Class, Event, Offer, StreamEngine, TunnelEngine};
 use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Sealer, ServiceId, Versions, frame};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
@@ -45,6 +46,17 @@ pub struct Transmission {
 pub(crate) mod slot {
     pub(crate) const CONTROL: usize = 0;
     pub(crate) const ENGINES: usize = 1;
+}
+
+/// The frame that is at the radio.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OnAir {
+    /// The slot that filled it.
+    pub slot: usize,
+    pub kind: u8,
+    /// Its length, bytes.
+    pub len: usize,
+    pub background: Option<Background>,
 }
 
 /// One node of the mesh.
@@ -71,8 +83,7 @@ pub struct Stack {
     pub(crate) share: Share,
     pub(crate) counters: Counters,
     pub(crate) events: VecDeque<Event>,
-    /// Slot that filled the frame on the air, the frame's kind, and its length, bytes.
-    pub(crate) on_air: Option<(usize, u8, usize)>,
+    pub(crate) on_air: Option<OnAir>,
     pub(crate) now: Instant,
     /// Time of the last call of [`Active::handle_timeout`].
     pub(crate) served: Instant,
@@ -365,30 +376,29 @@ impl Stack {
         let is_silent = self.is_silent(now);
         let services = self.registry.entries().map(Entry::service);
         let offers = services.zip(&self.engines).map(move |(service, engine)| {
-            let is_held =
-                now < self.share.open_at(service) || (is_silent && service == ServiceKind::File);
-            engine.common().offer(now).filter(|offer| !is_held || offer.class == Class::Control)
+            let offer = engine.common().offer(now)?;
+            let lane = Lane::of(service, DATA, offer.background.is_some());
+            let is_held = now < self.share.open_at(lane) || (is_silent && lane.is_of_files());
+            (!is_held || offer.class == Class::Control).then_some(offer)
         });
         own.into_iter().chain(offers)
     }
 
     /// Notes a frame of a service that was heard.
-    pub(crate) fn note_heard(&mut self, service: ServiceKind, sender: NodeId, len: usize) {
+    pub(crate) fn note_heard(&mut self, lane: Lane, sender: NodeId, len: usize) {
         // Before this node has sent anything, it knows no airtime, and has no files that could
         // give way.
         let Some(airtime) = self.control.link.airtime(len) else { return };
-        let is_shared = self.share.is_shared(ServiceKind::File, self.now);
-        let hides_answers = is_shared && self.hides_neighbors(sender);
-        self.share.note_heard(HeardFrame { service, airtime, hides_answers }, self.now);
+        let hides_answers = self.share.leaves_gaps(self.now) && self.hides_others(sender);
+        self.share.note_heard(HeardFrame { lane, airtime, hides_answers }, self.now);
     }
 
-    /// Returns whether a node hears one that this node does not hear.
-    fn hides_neighbors(&self, node: NodeId) -> bool {
+    /// Returns whether a node hears others that this node does not hear.
+    fn hides_others(&self, node: NodeId) -> bool {
         let topology = self.control.topology();
         let heard = topology.state(node).into_iter().flat_map(|state| state.hears.keys());
-        heard
-            .into_iter()
-            .any(|other| *other != self.node && topology.delivery(*other, self.node) < HIDDEN)
+        let is_hidden = |n: &NodeId| topology.delivery(*n, self.node) < HIDDEN;
+        heard.into_iter().any(|n| *n != self.node && is_hidden(n))
     }
 
     /// Returns whether an engine leaves the channel to frames of other nodes.

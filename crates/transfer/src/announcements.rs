@@ -6,6 +6,7 @@
 
 use crate::admission::Admission;
 use crate::frame::{Announcement, TransferPhase, Version};
+use ncmesh_engine::Background;
 use ncmesh_engine::file::Manifest;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::flood::Flood;
@@ -95,6 +96,12 @@ impl Announcements {
         open.filter(|a| a.phase == TransferPhase::Open).map(|a| &a.manifest)
     }
 
+    /// Returns whether a transfer gives way to all else, and its bound on airtime.
+    #[must_use]
+    pub fn background(&self, flow: FlowId) -> Option<Background> {
+        self.kept.get(&flow)?.announcement.background
+    }
+
     /// Returns how many receivers the latest announcement of a transfer lists.
     #[must_use]
     pub fn receivers(&self, flow: FlowId) -> u32 {
@@ -169,6 +176,7 @@ mod tests {
             version: Version { epoch: 1, number: 1 },
             phase: TransferPhase::Open,
             open_to_all: false,
+            background: None,
             manifest,
             receivers: vec![],
         }

@@ -82,8 +82,9 @@ pub trait Carrier: Send {
         out: &mut Vec<u8>,
     ) -> Option<Filled>;
 
-    /// Returns whether there is a data packet to send.
-    fn has_data(&self, transfers: &Transfers, now: Instant) -> bool;
+    /// Returns the transfer of the data packet to send next, if there is one. Those in the
+    /// background come last.
+    fn next_data(&self, transfers: &Transfers, now: Instant) -> Option<FlowId>;
 
     /// Appends a data packet. Returns `None` if there is nothing to send after all.
     fn fill_data(

@@ -7,7 +7,7 @@ use crate::frame::{Ack, Version};
 use crate::sink::{FileSink, SinkOutcome, SinkPhase};
 use crate::source::FileSource;
 use ncmesh_engine::counters::DropReason;
-use ncmesh_engine::{Context, Event};
+use ncmesh_engine::{Background, Context, Event};
 use ncmesh_wire::FlowId;
 use std::collections::BTreeMap;
 
@@ -34,6 +34,15 @@ impl Transfers {
             acks: AckCache::default(),
             acks_written: 0,
             announcements: Announcements::new(),
+        }
+    }
+
+    /// Returns whether a transfer gives way to all else, and its bound on airtime.
+    #[must_use]
+    pub fn background(&self, flow: FlowId) -> Option<Background> {
+        match self.sources.get(&flow) {
+            Some(source) => source.background,
+            None => self.announcements.background(flow),
         }
     }
 

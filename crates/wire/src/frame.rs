@@ -20,6 +20,9 @@ pub const TAG_LEN: usize = 16;
 /// Bytes that the frame adds to a service's body: header, service, kind, tag.
 pub const OVERHEAD: usize = HEADER_LEN + 2 + TAG_LEN;
 
+/// Bit of the kind of a frame: whether it gives way to all frames without it.
+pub const BACKGROUND: u8 = 0x80;
+
 /// The high half of the first byte of every frame.
 const MARK: u8 = 0xC0;
 /// Versions of the wire format that a program understands.
@@ -185,8 +188,10 @@ pub struct Opened<'a> {
     pub header: Header,
     /// The service that the frame belongs to.
     pub service: ServiceId,
-    /// The kind of frame within the service.
+    /// The kind of frame within the service, without [`BACKGROUND`].
     pub kind: u8,
+    /// Whether the frame is in the background.
+    pub is_background: bool,
     /// The fields of the service.
     pub body: &'a [u8],
 }
@@ -196,7 +201,9 @@ impl<'a> Opened<'a> {
     pub(crate) fn parse(header: Header, plain: &'a [u8]) -> Result<Self, OpenError> {
         match plain {
             [service, kind, body @ ..] => {
-                Ok(Self { header, service: ServiceId(*service), kind: *kind, body })
+                let service = ServiceId(*service);
+                let is_background = kind & BACKGROUND != 0;
+                Ok(Self { header, service, kind: kind & !BACKGROUND, is_background, body })
             }
             _ => Err(OpenError::Foreign),
         }

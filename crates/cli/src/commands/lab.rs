@@ -8,7 +8,7 @@ use crate::plan;
 use crate::progress::Progress;
 use crate::show::{self, Form};
 use ncmesh_engine::registry::{Entry, ServiceKind};
-use ncmesh_lab::{EtherStatistics, Lab, LabError, LabOptions, LabWeb, POLL_INTERVAL};
+use ncmesh_lab::{EtherStatistics, Lab, LabError, LabOptions, LabWeb, POLL_INTERVAL, SendAs};
 use ncmesh_node::config::{read_token, token_warning};
 use ncmesh_sim::Schemes;
 use ncmesh_sim::outcome::{LabOutcome, Outcome};
@@ -278,7 +278,8 @@ async fn transfer(
     // At a timeout the result is that of the transfer so far.
     let from = traffic.from;
     let to = traffic.to.as_slice();
-    let id = lab.send(from, to, &file, scheme.name).await?;
+    let how = SendAs { scheme: scheme.name, background: traffic.background };
+    let id = lab.send(from, to, &file, how).await?;
     progress.note(&format!("sending {} as {id}", file.display()));
     follow(lab, from, &id, args.run.timeout, progress).await?;
     progress.clear();

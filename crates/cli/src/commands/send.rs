@@ -7,6 +7,7 @@ use crate::progress::{Progress, state_name};
 use crate::remote_args::Remote;
 use crate::show::{self, Form, Table};
 use ncmesh_console::schema::{ReceivedValues, Values};
+use ncmesh_engine::Background;
 use ncmesh_node::api::types::{All, Recipients, SendRequest, Started, State, Transfer};
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,14 @@ pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
     let to = recipients(args.to)?;
     let for_all = matches!(to, Recipients::All(_));
     let path = absolute(&args.file)?;
-    let request = SendRequest { path, to, name: args.name, scheme: Some(args.scheme) };
+    let background = args.airtime.or(args.background.then_some(Background::UNBOUNDED));
+    let request = SendRequest {
+        path,
+        to,
+        name: args.name,
+        scheme: Some(args.scheme),
+        background: background.map(Background::percent),
+    };
     let started: Started = client.post("/v1/transfers", &request)?;
     if args.no_wait {
         return if remote.json { show::json(&started) } else { show::line(&started.id) };
@@ -82,12 +90,17 @@ fn summary(transfer: &Transfer) -> String {
         let reason = transfer.scheme_reason.as_ref().map(|reason| format!(" ({reason})"));
         format!(", by {scheme}{}", reason.unwrap_or_default())
     });
+    let background = transfer.background.map(|percent| match percent {
+        100 => ", in the background".into(),
+        _ => format!(", in the background with at most {percent} % of the airtime"),
+    });
     format!(
-        "{table}\n{}: {} sent {:.2} times over by the source{}",
+        "{table}\n{}: {} sent {:.2} times over by the source{}{}",
         transfer.id,
         show::bytes(transfer.size),
         transfer.sent.source_redundancy.unwrap_or(0.0),
-        scheme.unwrap_or_default()
+        scheme.unwrap_or_default(),
+        background.unwrap_or_default()
     )
 }
 
@@ -137,6 +150,7 @@ mod tests {
             hash: String::new(),
             source: "n1".into(),
             scheme: Some("cascade".into()),
+            background: None,
             scheme_reason: Some("auto: the best on every measured mesh".into()),
             direction: Direction::Sending,
             state,
@@ -158,6 +172,11 @@ mod tests {
         assert_eq!(says(&sent), format!("{over}{auto}"));
         sent.scheme_reason = None;
         assert_eq!(says(&sent), format!("{over}, by cascade"));
+        sent.background = Some(100);
+        assert_eq!(says(&sent), format!("{over}, by cascade, in the background"));
+        sent.background = Some(10);
+        let bounded = ", by cascade, in the background with at most 10 % of the airtime";
+        assert_eq!(says(&sent), format!("{over}{bounded}"));
     }
 
     #[test]

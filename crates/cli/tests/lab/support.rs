@@ -1,6 +1,6 @@
 //! A mesh for the lab's tests.
 
-use ncmesh_lab::{Lab, LabOptions, POLL_INTERVAL};
+use ncmesh_lab::{Lab, LabOptions, POLL_INTERVAL, SendAs};
 use ncmesh_node::api::types::{State, Transfer};
 use ncmesh_sim::scenario::Scenario;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,8 @@ impl Building {
     /// Starts sending a file of this length. Returns the transfer's id.
     pub(crate) async fn send(&self, name: &str, length: usize) -> String {
         std::fs::write(self.file(name), contents(length)).unwrap();
-        self.lab.send(self.from, &self.to, &self.file(name), "pacifier").await.unwrap()
+        let how = SendAs { scheme: "pacifier", background: None };
+        self.lab.send(self.from, &self.to, &self.file(name), how).await.unwrap()
     }
 
     fn file(&self, name: &str) -> PathBuf {

@@ -3,6 +3,7 @@
 use super::geometry::GeometryError;
 use super::manifest::{Manifest, ReceiverState};
 use super::merkle;
+use crate::transmission::Background;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
@@ -20,6 +21,8 @@ pub struct Outgoing {
     pub done: BTreeMap<NodeId, ReceiverState>,
     /// Whether nodes that are not listed may join.
     pub open: bool,
+    /// Whether it gives way to all else, and its bound on airtime.
+    pub background: Option<Background>,
 }
 
 /// Reason why the sending of a file cannot go on.

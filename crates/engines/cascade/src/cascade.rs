@@ -59,6 +59,8 @@ enum OnAir {
 /// The packet to send next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct NextPacket {
+    /// Whether it gives way to all else.
+    is_background: bool,
     /// When the transfer was last served: the one that has waited longest is next.
     sent_at: Instant,
     flow: FlowId,
@@ -221,8 +223,8 @@ impl Carrier for Cascade {
         Some(Filled { kind: frame::REPORT, to: Some(next_hop) })
     }
 
-    fn has_data(&self, transfers: &Transfers, now: Instant) -> bool {
-        self.next_packet(transfers, now).is_some()
+    fn next_data(&self, transfers: &Transfers, now: Instant) -> Option<FlowId> {
+        self.next_packet(transfers, now).map(|next| next.flow)
     }
 
     /// Sends for the transfer that was served longest ago.
@@ -582,7 +584,8 @@ impl Cascade {
         };
         let ready = self.flows.iter().filter(|(id, _)| may_send(id)).filter_map(|(id, flow)| {
             let generation = flow.next_generation(now)?;
-            Some(NextPacket { sent_at: flow.sent_at, flow: *id, generation })
+            let is_background = transfers.background(*id).is_some();
+            Some(NextPacket { is_background, sent_at: flow.sent_at, flow: *id, generation })
         });
         ready.min()
     }

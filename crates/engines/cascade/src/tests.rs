@@ -139,6 +139,7 @@ impl Net {
             receivers: receivers.iter().map(|n| NodeId(*n)).collect(),
             done: BTreeMap::new(),
             open: false,
+            background: None,
         };
         let source = net.nodes.get_mut(&NodeId(1)).unwrap();
         source.storage.memory.provide(FLOW, net.contents.clone());

@@ -49,7 +49,7 @@ fn announcement(serial: u32, version: Version, phase: TransferPhase) -> Announce
     let (root, hash) = ([0; 32], [0; 32]);
     let manifest = Manifest { flow, name: "f".into(), geometry, root, hash };
     let receivers = vec![(NodeId(1), ReceiverState::Invited)];
-    Announcement { version, phase, open_to_all: true, manifest, receivers }
+    Announcement { version, phase, open_to_all: true, background: None, manifest, receivers }
 }
 
 #[test]

@@ -247,6 +247,7 @@ fn a_file_arrives_over_two_lossy_hops() {
         receivers: vec![NodeId(3)],
         done: Default::default(),
         open: false,
+        background: None,
     };
     stack.at(start, storage).send_file(even, outgoing).unwrap();
 

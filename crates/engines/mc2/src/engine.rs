@@ -290,7 +290,7 @@ impl Engine for Mc2 {
         }
         let (_, candidate) = self.heaviest_flow(now)?;
         let weight = (candidate.weight * WEIGHT_UNITS) as u32;
-        Some(Offer { class: Class::Data, weight })
+        Some(Offer { weight, ..Offer::of(Class::Data) })
     }
 
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {

@@ -9,6 +9,7 @@ use super::types::{ApiError, ErrorCode, Recipients, SendRequest};
 use crate::node::{Handle, Receivers};
 use crate::state::{Left, OutgoingFile};
 use crate::store::is_temporary;
+use ncmesh_engine::Background;
 use ncmesh_engine::file::merkle::{self, Digest, MerkleTree};
 use ncmesh_engine::file::{Geometry, Manifest, is_safe_name};
 use ncmesh_engine::registry::{AUTO, ServiceKind};
@@ -34,7 +35,7 @@ const PAUSES: Backoff = Backoff { first: Duration::from_secs(1), longest: Durati
 /// # Errors
 /// [`ApiError`] if the file, its name or its receivers are unsuitable.
 pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId, ApiError> {
-    let SendRequest { path, to, name, scheme } = request;
+    let SendRequest { path, to, name, scheme, background } = request;
 
     // Check everything that needs no reading: name, scheme, receivers, file, size.
     let name = sent_name(&path, name)?;
@@ -43,6 +44,7 @@ pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId
         .choose(ServiceKind::File, scheme)
         .map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
     let scheme = choice.entry.name;
+    let background = background.map(checked_background).transpose()?;
     let receivers = resolve(handle, to).await?;
     let opened = path.clone();
     let (file, size) = blocking(move || open(&opened)).await??;
@@ -67,9 +69,19 @@ pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId
         receivers,
         done: BTreeMap::new(),
         open,
+        background,
     };
     start(handle, outgoing, file, digest).await?;
     Ok(flow)
+}
+
+/// Returns the bound on the airtime of a file in the background.
+fn checked_background(percent: u8) -> Result<Background, ApiError> {
+    let wrong = || {
+        let problem = format!("`background` must be 1 to 100 percent, not {percent}");
+        ApiError::new(ErrorCode::BadRequest, problem)
+    };
+    Background::of(percent).ok_or_else(wrong)
 }
 
 /// Returns the nodes that are meant. Waits for those that are known but have no path for now: they

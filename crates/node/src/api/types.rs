@@ -376,6 +376,9 @@ pub struct Transfer {
     pub scheme: Option<String>,
     /// Why this scheme, at the source only: `as asked`, or `auto: ` and the reason.
     pub scheme_reason: Option<String>,
+    /// At the source of a file that gives way to all else: the most of the airtime around a node
+    /// that it takes, percent.
+    pub background: Option<u8>,
     /// Direction, as seen from this node.
     pub direction: Direction,
     /// State of the transfer.
@@ -446,6 +449,11 @@ pub struct SendRequest {
     #[serde(default)]
     #[ts(optional)]
     pub scheme: Option<String>,
+    /// Sends the file in the background, where it gives way to all else at once: the most of the
+    /// airtime around a node that it takes, also alone, 1 to 100 percent.
+    #[serde(default)]
+    #[ts(optional)]
+    pub background: Option<u8>,
 }
 
 /// Answer to `POST /v1/transfers`.

@@ -161,6 +161,7 @@ impl Inbox {
             source: name_of(stack, flow.source),
             scheme: None,
             scheme_reason: None,
+            background: None,
             direction: Direction::Receiving,
             state: State::Lost,
             reason: Some(SOURCE_GONE.into()),

@@ -351,6 +351,7 @@ impl Node {
             receivers: file.receivers.clone(),
             done: file.done.clone(),
             open: file.open,
+            background: file.background,
         };
         let now = self.clock.now();
         let scheme = self.stack.scheme(&file.scheme).ok_or(SendError::UnknownScheme);

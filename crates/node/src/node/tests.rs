@@ -213,6 +213,7 @@ async fn a_hostile_member_grows_no_table_beyond_its_bound() {
             receivers: Vec::new(),
             done: BTreeMap::new(),
             open: true,
+            background: None,
         };
         node.sending.insert(file);
         // A packet of a bandwidth run, each of another one.

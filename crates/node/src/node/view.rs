@@ -8,6 +8,7 @@ use crate::api::types::ApiError;
 use crate::api::types::{Direction, Peer, Receiver, State, Status, Traffic, Transfer};
 use crate::state::to_hex;
 use ncmesh_console::schema::{NodeValues, PeerValues, Position, ReceivedValues};
+use ncmesh_engine::Background;
 use ncmesh_engine::counters::{DropReason, Tally};
 use ncmesh_engine::file::{self, ReceiverState, ReceiverStatus, Refusal, Stage, TransferStatus};
 use ncmesh_engine::name::harmless;
@@ -211,6 +212,7 @@ impl Node {
             source: self.name_of(t.flow.source),
             scheme: self.stack.transfer_scheme(t.flow).map(Into::into),
             scheme_reason: sent.and_then(|file| file.scheme_reason.clone()),
+            background: sent.and_then(|file| file.background).map(Background::percent),
             direction: match t.direction {
                 file::Direction::Sending => Direction::Sending,
                 file::Direction::Receiving => Direction::Receiving,

@@ -6,6 +6,7 @@
 use super::record::{ManifestRecord, RecordError};
 use crate::root::Root;
 use crate::store::is_temporary;
+use ncmesh_engine::Background;
 use ncmesh_engine::file::{Manifest, ReceiverState};
 use ncmesh_wire::{FlowId, NodeId};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,8 @@ pub struct OutgoingFile {
     pub done: BTreeMap<NodeId, ReceiverState>,
     /// Whether further receivers may join.
     pub open: bool,
+    /// Whether it gives way to all else, and its bound on airtime.
+    pub background: Option<Background>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -52,6 +55,9 @@ struct Record {
     /// Receivers and the codes of their final states.
     done: BTreeMap<u16, u8>,
     open: bool,
+    /// In percent.
+    #[serde(default)]
+    background: Option<u8>,
 }
 
 impl OutgoingFile {
@@ -70,6 +76,7 @@ impl OutgoingFile {
             receivers: record.receivers.into_iter().map(NodeId).collect(),
             done: record.done.into_iter().filter_map(final_state).collect(),
             open: record.open,
+            background: record.background.and_then(Background::of),
         })
     }
 
@@ -86,6 +93,7 @@ impl OutgoingFile {
             receivers: self.receivers.iter().map(|node| node.0).collect(),
             done: self.done.iter().map(|(node, state)| (node.0, state.code())).collect(),
             open: self.open,
+            background: self.background.map(Background::percent),
         };
         Ok(serde_json::to_vec_pretty(&record)?)
     }
@@ -215,6 +223,7 @@ mod tests {
             receivers: vec![NodeId(3)],
             done: BTreeMap::new(),
             open: true,
+            background: Background::of(10),
         };
         journal.save(&file).unwrap();
         let file = OutgoingFile {

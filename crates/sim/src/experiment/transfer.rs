@@ -6,7 +6,7 @@ use super::step::Stage;
 use crate::host::Observation;
 use crate::outcome::{ReceiverOutcome, ServiceOutcomes, TransferOutcome};
 use crate::scenario::Content;
-use crate::simulation::{Simulation, node_id};
+use crate::simulation::{NewFile, Simulation, node_id};
 use ncmesh_engine::file::TransferStatus;
 use ncmesh_engine::rng;
 use ncmesh_engine::time::Instant;
@@ -34,7 +34,12 @@ impl Sending {
         let start = world.sim.now();
         let from = traffic.from;
         let to = traffic.to.clone();
-        let flow = world.sim.send_file(scheme, from, Some(&to), contents.clone())?;
+        let file = NewFile {
+            contents: contents.clone(),
+            background: traffic.background,
+            ..NewFile::new(scheme, from, Some(&to))
+        };
+        let flow = world.sim.send(file)?;
         Ok(Self { flow, from, to, contents, start, seen: 0, ended: false })
     }
 

@@ -167,6 +167,9 @@ ncmesh_engine::settings! {
             allowed "a quantity from 1 byte to 4 GB; for more give a `file`";
         /// Or the name of a file, relative to the scenario; it may be empty.
         pub(super) file: Option<String> = None;
+        /// Sends it in the background, where it gives way to all else at once: the most of the
+        /// airtime around a node that it takes, also alone.
+        pub(super) background: Option<u8> = None, within 1..=100, unit "%";
     }
 }
 

@@ -106,6 +106,7 @@ pub use stream::{Layer, Stream, StreamReceiver};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use ncmesh_engine::Background;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
@@ -151,6 +152,8 @@ pub struct Traffic {
     pub to: Vec<usize>,
     /// Contents of the file.
     pub content: Content,
+    /// Whether it gives way to all else, and its bound on airtime.
+    pub background: Option<Background>,
 }
 
 /// Transport protocol that produces the packets of a flow.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use ncmesh_engine::Background;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_medium::{ChannelConfig, LinkKind, LossMatrix, MediumConfig, RadioId};
@@ -148,7 +149,8 @@ impl Reader<'_> {
             (None, Some(file)) => Content::File(self.directory.join(file)),
             _ => return fail(self.place(&traffic.from), "give `size` or `file`, one of them"),
         };
-        Ok(Traffic { from, to, content })
+        let background = traffic.background.and_then(Background::of);
+        Ok(Traffic { from, to, content, background })
     }
 }
 

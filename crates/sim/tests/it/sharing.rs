@@ -72,6 +72,41 @@ const LEFT: f64 = 0.4;
 const SLOWER: f64 = 3.0;
 
 #[test]
+fn a_file_in_the_background_gives_way_to_a_connection() {
+    let in_background = |size: &str, most: u8| {
+        let file = file(size);
+        format!("{}, background = {most} }}\n", file.trim_end().trim_end_matches(" }"))
+    };
+    for (name, mesh) in meshes() {
+        let alone = goodput(&outcome(&mesh, &tcp(10)));
+        let beside = goodput(&outcome(&mesh, &[in_background("12MB", 100), tcp(10)].concat()));
+        assert!(beside > 0.9 * alone, "{name}: {beside} of {alone} bit/s");
+
+        let alone = seconds(&outcome(&mesh, &file("1MB")));
+        let unbounded = seconds(&outcome(&mesh, &in_background("1MB", 100)));
+        assert!(unbounded < 1.1 * alone, "{name}: {unbounded} s instead of {alone} s");
+        let bounded = seconds(&outcome(&mesh, &in_background("1MB", 20)));
+        assert!(bounded > 3.0 * alone && bounded < 6.0 * alone, "{name}: {bounded} s");
+    }
+}
+
+/// What a relay far from the connection is sent collides with that. Its reports come through all
+/// the same.
+#[test]
+fn a_file_reaches_those_who_do_not_hear_the_connection() {
+    let matrix = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/data/building.csv");
+    let mesh = format!(
+        "name = \"building\"\ntopology = {{ matrix = \"{matrix}\" }}\nmedium = {{ phy = \"802.11b\", bit_rate = \"11M\" }}\n"
+    );
+    let file = "traffic = { from = \"n01\", to = [\"n14\", \"n20\"], size = \"500kB\" }\n";
+    let tcp = "[[flow]]\nfrom = \"n01\"\nto = \"n09\"\nprotocol = \"tcp\"\npacket = 1300\n\
+               seconds = 60\n";
+    let alone = seconds(&outcome(&mesh, file));
+    let beside = seconds(&outcome(&mesh, &[file, tcp].concat()));
+    assert!(beside < SLOWER * alone, "{beside} s instead of {alone} s");
+}
+
+#[test]
 fn a_file_takes_no_more_than_its_user_allows() {
     let bounded = format!("{HIDDEN_LINE}protocol.share = {{ most_file = 0.2 }}\n");
     let airtime = |outcome: &Outcome| {

@@ -211,7 +211,8 @@ impl<C: Carrier> Engine for FileMulticast<C> {
         if has_control {
             return Some(Offer::of(Class::Control));
         }
-        self.carrier.has_data(&self.transfers, now).then_some(Offer::of(Class::Data))
+        let flow = self.carrier.next_data(&self.transfers, now)?;
+        Some(Offer { background: self.transfers.background(flow), ..Offer::of(Class::Data) })
     }
 
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {

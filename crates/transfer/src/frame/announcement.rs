@@ -1,6 +1,7 @@
 //! Announcement of a file: what it is, how it is cut, and how its receivers fare.
 
 use super::Version;
+use ncmesh_engine::Background;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::file::{Geometry, Manifest, ReceiverState};
 use ncmesh_wire::layout::{Charset, Check, Count, Part};
@@ -30,6 +31,8 @@ pub struct Announcement {
     pub phase: TransferPhase,
     /// Whether nodes that are not listed may join.
     pub open_to_all: bool,
+    /// Whether its data give way to all else, and its bound on airtime.
+    pub background: Option<Background>,
     /// The file.
     pub manifest: Manifest,
     /// State of every receiver, as the source knows it. A receiver that finds a wrong state of
@@ -50,6 +53,14 @@ frame! {
         version,
         phase,
         open_to_all,
+        background,
+        manifest: Manifest { flow, name, geometry, root, hash },
+        receivers,
+    } => Announcement {
+        version,
+        phase,
+        open_to_all,
+        background: airtime.and_then(Background::of),
         manifest: Manifest { flow, name, geometry, root, hash },
         receivers,
     } {
@@ -61,6 +72,9 @@ frame! {
             open_to_all: bool = bits(0x80, "announcement.may_join", "Others may join"),
             phase: TransferPhase = bits(0x7F, "announcement.phase", "Phase"),
         }
+        /// the most that its data take around a node, percent, in the background; 0: as other files
+        airtime: Option<u8> = field("announcement.airtime", "Airtime, %").none(0).within(0, 100)
+            => background.map(Background::percent),
         geometry: Geometry as Cut {},
         /// over the batches
         root: [u8; 32] = field("announcement.root", "Root of the hash tree"),

@@ -2,8 +2,8 @@
 //! bytes.
 
 use super::*;
-use ncmesh_engine::Malformed;
 use ncmesh_engine::file::{Geometry, Manifest, ReceiverState};
+use ncmesh_engine::{Background, Malformed};
 use ncmesh_wire::{FlowId, NodeId};
 use proptest::prelude::*;
 
@@ -25,6 +25,7 @@ fn announcement() -> Announcement {
         version: Version { epoch: 7, number: 9 },
         phase: TransferPhase::Open,
         open_to_all: true,
+        background: Background::of(10),
         manifest,
         receivers: vec![(NodeId(5), ReceiverState::Active)],
     }
@@ -52,7 +53,7 @@ fn golden_announcement() {
     let out = written(|out| announcement().write(out));
     let hashes = "aa".repeat(32) + &"bb".repeat(32);
     let expected = [
-        "0003010203040000000000000007000000098000000000000003e8200578",
+        "000301020304000000000000000700000009800a00000000000003e8200578",
         &hashes,
         "05612e62696e0001000501",
     ];

@@ -101,7 +101,7 @@ impl Planned {
             transfers.sources.get(flow).is_some_and(|source| turns.is_ready(source, now))
         };
         let ready = self.sending.iter().filter(is_ready);
-        ready.map(|(flow, turns)| ReadyTransfer { sent_at: turns.sent_at, flow: *flow }).min()
+        ready.map(|(flow, turns)| ReadyTransfer::new(transfers, *flow, turns.sent_at)).min()
     }
 
     /// Handles a data packet as a forwarder of its transfer.
@@ -257,8 +257,9 @@ impl Carrier for Planned {
         Some(Filled { kind: REPORT, to: unicast_to_known(cx, Some(report.parent)) })
     }
 
-    fn has_data(&self, transfers: &Transfers, now: Instant) -> bool {
-        self.relays.ready(now).is_some() || self.ready_source(transfers, now).is_some()
+    fn next_data(&self, transfers: &Transfers, now: Instant) -> Option<FlowId> {
+        let relayed = self.relays.ready(transfers, now);
+        relayed.into_iter().chain(self.ready_source(transfers, now)).min().map(|next| next.flow)
     }
 
     /// Sends for the transfer that was served longest ago. A forwarded one goes before one of this
@@ -272,9 +273,8 @@ impl Carrier for Planned {
         // A node that is both forwarder and source would starve one role if it always preferred the
         // other.
         let own = self.ready_source(transfers, cx.now);
-        let relayed = self.relays.ready(cx.now);
-        let is_relayed_first =
-            own.is_none_or(|own| relayed.is_some_and(|relayed| relayed.sent_at <= own.sent_at));
+        let relayed = self.relays.ready(transfers, cx.now);
+        let is_relayed_first = own.is_none_or(|own| relayed.is_some_and(|relayed| relayed <= own));
 
         if is_relayed_first {
             let flow = relayed?.flow;
