@@ -164,7 +164,8 @@ fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Traffic, Failure> {
         (None, Some(planned)) => planned.content.clone(),
         (None, None) => return Err(missing("file", "--send FILE")),
     };
-    Ok(Traffic { from, to, content })
+    let background = planned.and_then(|planned| planned.background);
+    Ok(Traffic { from, to, content, background })
 }
 
 /// Returns the index of the node with this name.

@@ -1,8 +1,9 @@
 //! Airtime scheduler: decides which part of a node gets the channel.
 //!
-//! Control goes before data, and data before those in the background. Among data, the part that has used the least airtime for its weight
-//! goes first, so that engines share the channel by time and not by bytes or frames. A part that
-//! was idle has saved little: it would silence the others for as long.
+//! Control goes before data, and data before those in the background. Among data, the part that has
+//! used the least airtime for its weight goes first, so that engines share the channel by time and
+//! not by bytes or frames. A part that was idle has saved little: it would silence the others for
+//! as long.
 
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::{Class, Offer};

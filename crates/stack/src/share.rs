@@ -45,9 +45,10 @@ ncmesh_engine::settings! {
         pub tunnel: f64 = 1.0, within 0.01..=100.0;
         /// Weight of live streams.
         pub stream: f64 = 1.0, within 0.01..=100.0;
-        /// Weight of files. With the least one they yield to all else at once.
-        // Where all hear each other, a TCP connection keeps half of its goodput beside a file, which
-        // takes 2.1 times its time alone. With 1.4 it keeps 0.53 (2.3 times), with 1.8 0.47 (2.0).
+        /// Weight of files.
+        // Where all hear each other, a TCP connection keeps half of its goodput beside a file,
+        // which takes 2.1 times its time alone. With 1.4 it keeps 0.53 (2.3 times), with 1.8 0.47
+        // (2.0).
         pub file: f64 = 1.5, within 0.01..=100.0;
         /// Most of the airtime that files around this node take, also where nothing runs beside
         /// them.
@@ -88,7 +89,7 @@ const SERVICES: [ServiceKind; 3] = [ServiceKind::File, ServiceKind::Tunnel, Serv
 /// Share of the time that services used around a node, in 1/255, in the order of [`ServiceKind`].
 pub(crate) type Uses = [u8; 3];
 
-/// What a neighbour told of the services around it.
+/// Use of the time by services around a neighbour, as it told.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told {
     pub by: NodeId,
@@ -470,7 +471,7 @@ mod tests {
             .for_each(|ms| send(&mut share, Lane::Service(ServiceKind::Stream), None, at(ms)));
         let [file, tunnel, stream] = share.uses(at(210)).unwrap();
         assert!((40..52).contains(&file) && tunnel == 0 && stream == 3, "{file}, {stream}");
-        // What others told is theirs to tell.
+        // A neighbour tells it itself.
         share.note_told(Told { by: NodeId(2), uses: [0, 200, 0] }, at(210));
         assert_eq!(share.uses(at(210)).unwrap()[1], 0);
     }

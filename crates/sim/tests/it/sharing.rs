@@ -90,14 +90,12 @@ fn a_file_in_the_background_gives_way_to_a_connection() {
     }
 }
 
-/// What a relay far from the connection is sent collides with that. Its reports come through all
-/// the same.
+/// Reports to a relay far from the connection collide with that. They come through all the same.
 #[test]
 fn a_file_reaches_those_who_do_not_hear_the_connection() {
     let matrix = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/data/building.csv");
-    let mesh = format!(
-        "name = \"building\"\ntopology = {{ matrix = \"{matrix}\" }}\nmedium = {{ phy = \"802.11b\", bit_rate = \"11M\" }}\n"
-    );
+    let medium = r#"medium = { phy = "802.11b", bit_rate = "11M" }"#;
+    let mesh = format!("name = \"building\"\ntopology.matrix = \"{matrix}\"\n{medium}\n");
     let file = "traffic = { from = \"n01\", to = [\"n14\", \"n20\"], size = \"500kB\" }\n";
     let tcp = "[[flow]]\nfrom = \"n01\"\nto = \"n09\"\nprotocol = \"tcp\"\npacket = 1300\n\
                seconds = 60\n";

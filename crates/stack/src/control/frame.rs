@@ -100,8 +100,8 @@ record! {
         /// of the sender's radio: the IPv4 address that it sends from, or its number at the channel
         /// emulator
         address: Option<RadioAddress> where has_address = field("hello.address", "Address").hex(),
-        /// of files, tunnels and streams: share of the last second, in 1/255, that their frames took
-        /// which the sender sent or heard
+        /// share of the last second, in 1/255, that data of files, tunnels and streams took which
+        /// the sender sent or heard
         uses: Option<Uses> where has_uses = field("hello.uses", "Use by services").hex(),
     }
 }

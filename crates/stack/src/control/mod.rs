@@ -64,8 +64,8 @@ pub(crate) struct Control {
     budget: (f64, Instant),
     /// Whether states that did not fit behind proofs are due before other proofs.
     are_proofs_late: bool,
-    /// What services use around this node, if several do, for its next hello; and around the
-    /// neighbour whose hello was handled last.
+    /// Use of the time by services around this node, if there are several, for its next hello; and
+    /// around the neighbour whose hello was handled last.
     pub uses: Option<Uses>,
     pub told_uses: Option<Told>,
 }

@@ -89,7 +89,7 @@ pub(crate) struct Hello {
     pub knows_older: bool,
     /// Number of versions that its sender understands beyond this frame's.
     pub newer: u8,
-    /// What services use around it, if several do.
+    /// Use of the time by services around it, if there are several.
     pub uses: Option<Uses>,
     /// Address of its radio, if that has one.
     pub address: Option<RadioAddress>,

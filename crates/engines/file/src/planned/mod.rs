@@ -95,13 +95,23 @@ enum OnAir {
 }
 
 impl Planned {
+    /// Returns the file to forward a packet of next.
+    fn ready_relay(&self, transfers: &Transfers, now: Instant) -> Option<ReadyTransfer> {
+        self.relays.ready(|flow| transfers.background(flow).is_some(), now)
+    }
+
     /// Returns the own file to send from next.
     fn ready_source(&self, transfers: &Transfers, now: Instant) -> Option<ReadyTransfer> {
         let is_ready = |(flow, turns): &(&FlowId, &Turns)| {
             transfers.sources.get(flow).is_some_and(|source| turns.is_ready(source, now))
         };
         let ready = self.sending.iter().filter(is_ready);
-        ready.map(|(flow, turns)| ReadyTransfer::new(transfers, *flow, turns.sent_at)).min()
+        let ready = ready.map(|(flow, turns)| ReadyTransfer {
+            is_background: transfers.background(*flow).is_some(),
+            sent_at: turns.sent_at,
+            flow: *flow,
+        });
+        ready.min()
     }
 
     /// Handles a data packet as a forwarder of its transfer.
@@ -258,7 +268,7 @@ impl Carrier for Planned {
     }
 
     fn next_data(&self, transfers: &Transfers, now: Instant) -> Option<FlowId> {
-        let relayed = self.relays.ready(transfers, now);
+        let relayed = self.ready_relay(transfers, now);
         relayed.into_iter().chain(self.ready_source(transfers, now)).min().map(|next| next.flow)
     }
 
@@ -273,7 +283,7 @@ impl Carrier for Planned {
         // A node that is both forwarder and source would starve one role if it always preferred the
         // other.
         let own = self.ready_source(transfers, cx.now);
-        let relayed = self.relays.ready(transfers, cx.now);
+        let relayed = self.ready_relay(transfers, cx.now);
         let is_relayed_first = own.is_none_or(|own| relayed.is_some_and(|relayed| relayed <= own));
 
         if is_relayed_first {

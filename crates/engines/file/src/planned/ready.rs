@@ -1,7 +1,6 @@
 //! Choice between transfers that have a packet to send.
 
 use ncmesh_engine::time::Instant;
-use ncmesh_transfer::Transfers;
 use ncmesh_wire::FlowId;
 
 /// A transfer that has a data packet to send. The least of several is the one to send for:
@@ -12,11 +11,4 @@ pub(super) struct ReadyTransfer {
     /// When a packet was last sent for it.
     pub sent_at: Instant,
     pub flow: FlowId,
-}
-
-impl ReadyTransfer {
-    /// Returns a transfer for which a packet was last sent at this time.
-    pub(super) fn new(transfers: &Transfers, flow: FlowId, sent_at: Instant) -> Self {
-        Self { is_background: transfers.background(flow).is_some(), sent_at, flow }
-    }
 }

@@ -24,7 +24,6 @@ use ncmesh_code::{Field, Shape};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::bounded::make_room;
 use ncmesh_engine::{Filled, TxResult};
-use ncmesh_transfer::Transfers;
 use ncmesh_transfer::frame::DATA;
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
@@ -192,12 +191,21 @@ impl Relays {
     }
 
     /// Returns the transfer to send for next.
-    pub(super) fn ready(&self, transfers: &Transfers, now: Instant) -> Option<ReadyTransfer> {
+    pub(super) fn ready(
+        &self,
+        is_background: impl Fn(FlowId) -> bool,
+        now: Instant,
+    ) -> Option<ReadyTransfer> {
         let ready = self.flows.iter().filter(|(_, relay)| match &relay.buffer {
             Buffer::Coded(coded) => coded.is_ready(),
             Buffer::Stored(stored) => stored.next(now).is_some(),
         });
-        ready.map(|(flow, relay)| ReadyTransfer::new(transfers, *flow, relay.sent_at)).min()
+        let ready = ready.map(|(flow, relay)| ReadyTransfer {
+            is_background: is_background(*flow),
+            sent_at: relay.sent_at,
+            flow: *flow,
+        });
+        ready.min()
     }
 
     /// Returns the first time later than `after` at which a transfer may have something to send.
