@@ -135,7 +135,7 @@ fn tcp_with_ecn_is_slowed_down_by_marks() {
     does(&segment, 1, "iperf3 -c 10.44.0.2 -t 4");
     assert!(marks(&segment, 2) > 0);
     let tunnel = pair[0].status().tunnel.unwrap();
-    // What TCP sends a second time must not carry a mark (RFC 3168, 6.1.5): when the queue was
+    // A retransmission of TCP must not carry a mark (RFC 3168, 6.1.5): when the queue was
     // full for a moment, a few such packets are dropped.
     let dropped = tunnel.drops.get("late").copied().unwrap_or(0);
     assert!(tunnel.ecn_marked > dropped, "{tunnel:?}");
