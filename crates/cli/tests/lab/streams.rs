@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Timeout of every wait in a test.
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A source, a relay that receives too, and a receiver behind it.
 const LINE: &str = r#"
@@ -34,21 +34,26 @@ warm_up_s = 3
 seconds = 5
 "#;
 
-fn options() -> LabOptions {
+fn options(scheme: &str) -> LabOptions {
     LabOptions {
         program: env!("CARGO_BIN_EXE_ncmesh").into(),
         dir: None,
         // The test is about what arrives, not when: a busy machine may lag.
         max_lag: Duration::from_secs(20),
         tunnel: None,
-        stream: Some("multirate".into()),
+        stream: Some(scheme.into()),
         web: None,
     }
 }
 
 async fn line() -> Lab {
+    line_of("multirate").await
+}
+
+/// Starts the line with a scheme for streams.
+pub(crate) async fn line_of(scheme: &str) -> Lab {
     let scenario = Scenario::parse(LINE, "line.toml", Path::new("")).unwrap();
-    let lab = Lab::start(&scenario, &options()).await.unwrap();
+    let lab = Lab::start(&scenario, &options(scheme)).await.unwrap();
     lab.settle_streams().await.unwrap();
     lab
 }
@@ -73,19 +78,19 @@ async fn more_than_the_mesh_carries_is_dropped_from_the_enhancement() {
     lab.stop().await.unwrap();
 }
 
-fn command(lab: &Lab, node: usize, args: &[&str]) -> Output {
+pub(crate) fn command(lab: &Lab, node: usize, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ncmesh"));
     command.arg("--api").arg(lab.client(node).socket()).arg("stream").args(args);
     command.output().unwrap()
 }
 
-fn succeeds(lab: &Lab, node: usize, args: &[&str]) -> String {
+pub(crate) fn succeeds(lab: &Lab, node: usize, args: &[&str]) -> String {
     let output = command(lab, node, args);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn fails(lab: &Lab, node: usize, args: &[&str], code: i32) -> String {
+pub(crate) fn fails(lab: &Lab, node: usize, args: &[&str], code: i32) -> String {
     let output = command(lab, node, args);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
@@ -102,7 +107,7 @@ async fn streams_at(lab: &Lab, node: usize) -> Vec<Stream> {
 }
 
 /// Repeats an action until the first node gives this hint.
-async fn until_hinted(lab: &Lab, wanted: &str, mut does: impl FnMut()) {
+pub(crate) async fn until_hinted(lab: &Lab, wanted: &str, mut does: impl FnMut()) {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         does();
@@ -116,7 +121,7 @@ async fn until_hinted(lab: &Lab, wanted: &str, mut does: impl FnMut()) {
 }
 
 /// Waits until a node's streams satisfy a condition.
-async fn until(lab: &mut Lab, node: usize, wanted: impl Fn(&[Stream]) -> bool) {
+pub(crate) async fn until(lab: &mut Lab, node: usize, wanted: impl Fn(&[Stream]) -> bool) {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         lab.check().unwrap();
@@ -217,7 +222,7 @@ async fn a_receiver_says_what_keeps_it_from_its_rate() {
 }
 
 /// Returns whether video can be made here. If not, the test is skipped and must return.
-fn has_ffmpeg() -> bool {
+pub(crate) fn has_ffmpeg() -> bool {
     let runs = |program: &str| {
         let mut command = Command::new(program);
         command.arg("-version").stdout(Stdio::null()).stderr(Stdio::null());

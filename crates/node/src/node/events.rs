@@ -30,8 +30,8 @@ impl Node {
                     self.handle_measurement(from, &packet);
                 }
                 Some(Event::Packet { from, packet }) => self.arrived(from, packet),
-                Some(Event::StreamPacket { group, layer, packet, .. }) => {
-                    self.play(&group, &layer, &packet);
+                Some(Event::StreamPacket { flow, group, layer, packet }) => {
+                    self.play(flow, &group, &layer, &packet);
                 }
                 _ => {}
             }
