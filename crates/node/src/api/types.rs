@@ -112,6 +112,8 @@ pub struct Tunnel {
     pub addresses: Vec<String>,
     /// Where addresses lead: routes of the configuration and announcements that are accepted.
     pub routes: Vec<TunnelRoute>,
+    /// Multicast groups that this host is a member of and that the mesh carries.
+    pub groups: Vec<String>,
     /// Length of the longest IP packet, bytes.
     pub mtu: usize,
     /// Packets that wait because the scheme's queue is full.

@@ -10,6 +10,7 @@ use ncmesh_engine::registry::{AUTO, Scheme, ServiceKind};
 use ncmesh_engine::stream::{self, StreamError, StreamPacketError, StreamStatus};
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::console::{queue_values, receiving_values, sending_values};
+use ncmesh_host::gateway::multicast::is_group_name;
 use ncmesh_host::streams::rtp::RtpSender;
 use ncmesh_host::streams::{Egress, IngressPacket, too_long};
 use ncmesh_wire::FlowId;
@@ -40,7 +41,7 @@ impl Streams {
     ///
     /// # Errors
     /// [`StreamError`] if this program was built without one.
-    fn scheme(&self) -> Result<Scheme, StreamError> {
+    pub(super) fn scheme(&self) -> Result<Scheme, StreamError> {
         self.scheme.ok_or(StreamError::UnknownScheme)
     }
 }
@@ -179,8 +180,7 @@ impl Node {
         let scheme = self.streams.scheme().ok();
         let longest = scheme.and_then(|scheme| self.stack.longest_stream_packet(scheme));
         let source = |status: &StreamStatus| self.name_of(status.flow.source);
-        let mut hints =
-            self.streams.host.hints(&streams, &self.stack.stream_groups(), longest, source);
+        let mut hints = self.streams.host.hints(&streams, &self.joined_by_users(), longest, source);
         hints.extend(self.streams.rtp.hints());
         hints
     }
@@ -202,7 +202,13 @@ impl Node {
             let sdp = self.streams.rtp.sdp(&group);
             JoinedGroup { streams, playing, sdp, group }
         };
-        self.stack.stream_groups().into_iter().map(joined).collect()
+        self.joined_by_users().into_iter().map(joined).collect()
+    }
+
+    /// Returns the groups that were joined, but for those that the tunnel joined for multicast.
+    fn joined_by_users(&self) -> Vec<String> {
+        let groups = self.stack.stream_groups().into_iter();
+        groups.filter(|group| !is_group_name(group)).collect()
     }
 
     /// Plays out a packet that arrived.
