@@ -91,13 +91,13 @@ fn drops(gateway: &Gateway) -> Vec<(Dropped, u64)> {
 
 #[test]
 fn a_packet_to_a_group_reaches_members_from_addresses_of_its_node() {
-    let multicast = Some(multicast::MulticastConfig::default());
+    let multicast = Some(MulticastConfig::default());
     let mut gateway = Gateway::new(GatewayConfig { multicast, ..config() });
     let mut mesh = FakeMesh { room: 100, ..FakeMesh::default() };
     gateway.handle_outbound(udp_v4("10.44.0.1", "239.1.2.3", 9), &mut mesh, at(0));
     let name = "ip-239.1.2.3";
     let sent = udp_v4("10.44.0.1", "239.1.2.3", 9);
-    let send = multicast::GroupAction::Send { group: name.into(), packet: sent };
+    let send = GroupAction::Send { group: name.into(), packet: sent };
     assert_eq!(gateway.poll_group(), Some(send));
     gateway.handle_outbound(udp_v4("10.44.0.1", "239.1.2.3", MTU), &mut mesh, at(0));
     assert_eq!(drops(&gateway), [(Dropped::TooLong, 1)]);
@@ -106,7 +106,7 @@ fn a_packet_to_a_group_reaches_members_from_addresses_of_its_node() {
     gateway.handle_group_packet(BARN, name, packet.clone(), &mesh);
     assert_eq!(gateway.counters().drops[&Dropped::Multicast], 1);
     // A report of IGMPv2.
-    let report = super::packets::v4(
+    let report = packets::v4(
         "10.44.0.1",
         "239.1.2.3",
         smoltcp::wire::IpProtocol::Igmp,

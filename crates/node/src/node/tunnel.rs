@@ -180,7 +180,7 @@ impl Node {
     /// Takes a packet that came by a stream that carries multicast.
     pub(super) fn handle_group_packet(&mut self, from: NodeId, group: &str, packet: Vec<u8>) {
         self.with_gateway(|gateway, mesh, _| {
-            gateway.handle_group_packet(from, group, packet, mesh)
+            gateway.handle_group_packet(from, group, packet, mesh);
         });
     }
 

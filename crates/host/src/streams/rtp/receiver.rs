@@ -203,8 +203,8 @@ impl TrackReceiver {
             number: first.sequence,
             held: BTreeMap::new(),
             evidence: VecDeque::new(),
-            base: Patience { lateness: FIRST_WAIT, judged: now },
-            enhancement: Patience { lateness: FIRST_WAIT, judged: now },
+            base: Patience::new(now),
+            enhancement: Patience::new(now),
             damaged: None,
             inside_enhancement: false,
         }
@@ -318,21 +318,39 @@ struct Gap {
     base: u16,
 }
 
-/// Time that missing packets are waited for: somewhat longer than the latest that came.
+/// Time that missing packets are waited for: somewhat longer than the latest that came, and next to
+/// nothing where most never come. A path that carries a part of an enhancement would delay the base
+/// for little.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
     lateness: Duration,
     /// When it was last made shorter.
     judged: Instant,
+    /// Whether packets that were missing came in the end: a moving average of 0 and 1.
+    hope: f64,
 }
 
+/// Weight of the latest packet in [`Patience::hope`].
+const LATEST: f64 = 1.0 / 16.0;
+/// Hope below which a wait is not worth it. A packet that comes late counts as one that did not come
+/// and one that did.
+const LEAST_HOPE: f64 = 0.4;
+
 impl Patience {
+    fn new(now: Instant) -> Self {
+        Self { lateness: FIRST_WAIT, judged: now, hope: 1.0 }
+    }
+
     fn wait(&self) -> Duration {
+        if self.hope < LEAST_HOPE {
+            return MIN_WAIT;
+        }
         (self.lateness * 3 / 2).clamp(MIN_WAIT, MAX_WAIT)
     }
 
     /// Notes that a packet came so long after the first that waited for it.
     fn note(&mut self, lateness: Duration, now: Instant) {
+        self.hope += LATEST * (1.0 - self.hope);
         if lateness > self.lateness {
             self.lateness = lateness;
             self.judged = now;
@@ -341,12 +359,12 @@ impl Patience {
 
     /// Notes that a packet came when it was not waited for any longer.
     fn note_late(&mut self, now: Instant) {
-        self.lateness = (self.lateness * 2).clamp(MIN_WAIT, MAX_WAIT);
-        self.judged = now;
+        self.note((self.lateness * 2).min(MAX_WAIT), now);
     }
 
     /// Notes that a wait was in vain.
     fn relax(&mut self, now: Instant) {
+        self.hope -= LATEST * self.hope;
         if now >= self.judged + PATIENCE_INTERVAL {
             self.lateness = self.lateness * 3 / 4;
             self.judged = now;

@@ -239,6 +239,45 @@ fn the_wait_for_an_enhancement_that_does_not_come_becomes_short() {
     assert!(delay <= Duration::from_millis(40), "{delay:?}");
 }
 
+/// Half a second late comes every packet of the enhancement, or one of eight.
+#[test]
+fn the_base_waits_for_an_enhancement_that_mostly_comes_and_for_no_other() {
+    let median_delay = |share: u16| {
+        let mut receiver = RtpReceiver::default();
+        let mut delays = Vec::new();
+        let mut late = std::collections::VecDeque::new();
+        let mut sent = std::collections::BTreeMap::new();
+        for n in 0_u16..2000 {
+            let now = at(20 * u64::from(n));
+            while let Some(due) = receiver.poll_timeout().filter(|due| *due <= now) {
+                receiver.handle_timeout(due);
+            }
+            let rtp = packet(n, u32::from(n), true, REFERENCE);
+            let framed = [&[0x20][..], &n.div_ceil(2).to_be_bytes(), &rtp].concat();
+            if n % 2 == 0 {
+                sent.insert(u32::from(n), now);
+                receiver.handle(FLOW, LAYERS[0], &framed, now);
+            } else if n / 2 % share == 0 {
+                late.push_back((now + Duration::from_millis(500), framed));
+            }
+            while late.front().is_some_and(|(due, _)| *due <= now) {
+                let (_, framed) = late.pop_front().unwrap();
+                receiver.handle(FLOW, LAYERS[1], &framed, now);
+            }
+            for played in core::iter::from_fn(|| receiver.poll()) {
+                let timestamp = RtpPacket::read(&played.packet).unwrap().timestamp;
+                delays.extend(sent.get(&timestamp).map(|sent| now - *sent));
+            }
+        }
+        delays.sort_unstable();
+        delays[delays.len() / 2]
+    };
+    let all = median_delay(1);
+    assert!((450..=800).contains(&all.as_millis()), "{all:?}");
+    let few = median_delay(8);
+    assert!(few <= Duration::from_millis(60), "{few:?}");
+}
+
 #[test]
 fn one_of_two_sources_is_heard_and_the_other_after_it() {
     let other = FlowId { source: NodeId(4), serial: 1 };
