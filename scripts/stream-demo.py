@@ -84,7 +84,7 @@ class Frame:
 
 @dataclass
 class Seen:
-    """What a receiver shows."""
+    """Frames that a receiver shows."""
 
     clean: int
     sent: int

@@ -32,10 +32,11 @@ Examples:
   ncmesh stream send --group lecture --sdp lecture.sdp
   ncmesh stream send --group lecture --layer base=udp:5004 --layer enh=udp:5006 --no-wait
 
-With --rtp and --sdp the layers come from one encoder: frames that no other frame refers to are the \
-enhancement. With --layer each layer has its port, the base layer first. Where links are full, packets of the last layer are dropped first and \
-served last. Ports are on 127.0.0.1. Interrupting the command ends the stream, unless it was begun \
-with --no-wait. [stream] in node.toml begins a stream with the daemon.";
+With --rtp and --sdp the layers come from one encoder: frames that no other frame refers to are \
+the enhancement. With --layer each layer has its port, the base layer first. Where links are \
+full, packets of the last layer are dropped first and served last. Ports are on 127.0.0.1. \
+Interrupting the command ends the stream, unless it was begun with --no-wait. \
+[stream] in node.toml begins a stream with the daemon.";
 
 const WATCH_EXAMPLES: &str = "\
 Examples:
@@ -61,7 +62,11 @@ pub(crate) struct StreamSendArgs {
     #[arg(long)]
     pub(crate) group: String,
     /// A layer and the local port it comes from. Up to four, the base layer first
-    #[arg(long = "layer", value_name = "NAME=udp:PORT", required_unless_present_any = ["rtp", "sdp"])]
+    #[arg(
+        long = "layer",
+        value_name = "NAME=udp:PORT",
+        required_unless_present_any = ["rtp", "sdp"]
+    )]
     pub(crate) layers: Vec<Layer>,
     /// A codec and the local port of its RTP, whose packets tell their layers. RTCP has the next
     /// port. Codecs: h264, h265, vp8, vp9, av1, mp2t, opus, pcma, pcmu
@@ -83,8 +88,8 @@ pub(crate) struct StreamReceiveArgs {
     /// A layer and the local port it goes to. Layers that are not named are discarded
     #[arg(long = "layer", value_name = "NAME=udp:PORT", required_unless_present = "rtp")]
     pub(crate) layers: Vec<Layer>,
-    /// Local port of a player for a stream of RTP. RTCP has the next port, further tracks have those
-    /// behind it
+    /// Local port of a player for a stream of RTP. RTCP has the next port, further tracks have
+    /// those behind it
     #[arg(long, value_name = "PORT", conflicts_with = "layers")]
     pub(crate) rtp: Option<u16>,
     /// Utility of the rate in Mbit/s: linear, log, alpha_fair or max_min

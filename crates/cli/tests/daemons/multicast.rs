@@ -111,7 +111,7 @@ fn members_of_a_group_get_what_hosts_behind_other_nodes_send_to_it() {
         send(&segment, 1, group, "40");
         for output in &outputs {
             wait_until("the last datagram", || lines(output).iter().any(|l| l.ends_with(" 39")));
-            // Those before members were known at the source may be missing.
+            // The first ones may be missing: the source did not know of members yet.
             let got = lines(output);
             let own = got.iter().filter(|line| line.starts_with(&format!("{source} "))).count();
             assert!(own > 30, "{group}: {got:?}");

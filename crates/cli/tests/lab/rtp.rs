@@ -86,7 +86,8 @@ async fn one_encoder_gives_layers_and_every_player_a_clean_picture() {
 
     // In place of ffplay, which needs a screen: ffmpeg with the same options and description.
     let ffmpeg = "for sdp; do :; done; exec \"$FFMPEG\" -v warning -protocol_whitelist \
-                  file,udp,rtp -reorder_queue_size 0 -i \"$sdp\" -frames:v $FRAMES -f null - 2>\"$ERRORS\"";
+                  file,udp,rtp -reorder_queue_size 0 -i \"$sdp\" \
+                  -frames:v $FRAMES -f null - 2>\"$ERRORS\"";
     install(dir.path(), "ffplay", ffmpeg);
     let which = Command::new("sh").args(["-c", "command -v ffmpeg"]).output().unwrap();
     let program = String::from_utf8(which.stdout).unwrap();
@@ -162,5 +163,55 @@ async fn what_is_no_rtp_or_cannot_be_played_is_told_in_one_line() {
     assert!(said.contains("a sends no RTP to group tv"), "{said}");
     let joined: Vec<JoinedGroup> = lab.client(2).read("/v1/streams/received").await.unwrap();
     assert_eq!(joined, []);
+    lab.stop().await.unwrap();
+}
+
+/// Returns a packet of H.264 that a frame later refers to.
+fn reference(number: u32, length: usize) -> Vec<u8> {
+    let mut packet = vec![0x80, 0x80 | 96];
+    packet.extend((number as u16).to_be_bytes());
+    packet.extend((3000 * number).to_be_bytes());
+    packet.extend([0, 0, 0, 9, 0x41]);
+    packet.resize(length, 7);
+    packet
+}
+
+#[tokio::test]
+async fn a_source_that_is_faster_than_any_link_is_heard_again_when_it_slows_down() {
+    let _room = room_alone().await;
+    let mut lab = line_of("delta").await;
+    let port = free_pair();
+    let rtp = format!("h264=udp:{port}");
+    let player = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let out = player.local_addr().unwrap().port().to_string();
+    succeeds(&lab, 0, &["send", "--group", "tv", "--rtp", &rtp, "--no-wait"]);
+    succeeds(&lab, 2, &["receive", "--group", "tv", "--rtp", &out, "--no-wait"]);
+    until(&mut lab, 0, |streams| streams.iter().any(|stream| stream.receivers == 1)).await;
+
+    // 40 Mbit/s for 5 s, on links of 6 Mbit/s.
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut number = 0;
+    for _ in 0..500 {
+        for _ in 0..40 {
+            drop(sender.send_to(&reference(number, 1250), ("127.0.0.1", port)));
+            number += 1;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+
+    // What waited is given up after its deadline. Then a slow source is heard at once.
+    let deadline = Instant::now() + TIMEOUT;
+    player.set_nonblocking(true).unwrap();
+    let mut buffer = [0; 2000];
+    let mut came = 0;
+    while came < 20 {
+        assert!(Instant::now() < deadline, "{came} short packets came");
+        drop(sender.send_to(&reference(number, 100), ("127.0.0.1", port)));
+        number += 1;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        while let Ok(length) = player.recv(&mut buffer) {
+            came += usize::from(length == 100);
+        }
+    }
     lab.stop().await.unwrap();
 }

@@ -5,8 +5,8 @@
 //! mesh without layers: the host of each member joins it, and each host that sends to it is a
 //! source. The driver does both, as [`GroupAction`]s say.
 //!
-//! Groups of the local link stay on the host, as routers do not forward them. mDNS is the exception,
-//! and those of the configuration.
+//! Groups of the local link stay on the host, as routers do not forward them. mDNS is the
+//! exception, and those of the configuration.
 
 #[cfg(test)]
 mod tests;
@@ -255,7 +255,7 @@ pub fn is_group_name(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// What a kernel reports of a group.
+/// A kernel's report on one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Membership {
     group: IpAddr,

@@ -218,8 +218,8 @@ pub struct JoinedGroup {
     pub streams: Vec<String>,
     /// Ports that layers are written to, for instance `base=udp:6004`.
     pub playing: Vec<String>,
-    /// Session description (SDP) for a player, if the group is played as RTP and its source has sent
-    /// one.
+    /// Session description (SDP) for a player, if the group is played as RTP and its source has
+    /// sent one.
     pub sdp: Option<String>,
 }
 

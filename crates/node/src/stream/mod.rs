@@ -1,4 +1,5 @@
-//! UDP ports of the daemon's streams, and RTP at them. What they are connected to is [`ncmesh_host::streams`].
+//! UDP ports of the daemon's streams, and RTP at them. What they are connected to is
+//! [`ncmesh_host::streams`].
 
 pub mod ports;
 pub(crate) mod rtp;

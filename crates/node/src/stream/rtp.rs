@@ -1,10 +1,9 @@
 //! Streams of RTP of the daemon: which of its streams and groups they are. What is done with their
 //! packets is [`ncmesh_host::streams::rtp`].
 
-use super::Layer;
 use ncmesh_engine::time::Instant;
 use ncmesh_host::streams::rtp::{LayerPacket, PORTS_PER_TRACK, RtpReceiver, RtpSender, Track};
-use ncmesh_host::streams::{IngressPacket, not_played, not_rtp};
+use ncmesh_host::streams::{IngressPacket, Layer, not_played, not_rtp};
 use ncmesh_wire::FlowId;
 use std::collections::BTreeMap;
 
@@ -35,7 +34,8 @@ pub(crate) struct PortPacket {
     pub(crate) packet: Vec<u8>,
 }
 
-/// Returns the ports of tracks, as a source opens them: each track's own, and the next one for RTCP.
+/// Returns the ports of tracks, as a source opens them: that of each track and the next one, for
+/// RTCP.
 pub(crate) fn ports(tracks: &[Track]) -> Vec<Layer> {
     let port = |track: &Track, at: u16| Layer {
         name: format!("{} of {}", if at == 0 { "RTP" } else { "RTCP" }, track.media),
@@ -57,7 +57,8 @@ impl RtpStreams {
         self.sources.retain(|_, source| source.group != group);
     }
 
-    /// Returns what a datagram that came in by a port becomes: itself, if its stream is none of RTP.
+    /// Returns what becomes of a datagram that came in by a port: itself, if its stream is none of
+    /// RTP.
     pub(crate) fn handle_ingress(
         &mut self,
         ingress: IngressPacket,

@@ -1,8 +1,8 @@
 //! Receiver of a stream of RTP: packets of all layers in order, numbered for a player.
 
+use super::format::{FIRST_OF_FRAME, Kind, LAYERS};
 use super::packet::{RtpPacket, renumber};
 use super::sdp::{self, MAX_TRACKS, Track};
-use super::{FIRST_OF_FRAME, Kind, LAYERS};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_wire::FlowId;
 use std::collections::btree_map::Entry;
@@ -332,8 +332,8 @@ struct Patience {
 
 /// Weight of the latest packet in [`Patience::hope`].
 const LATEST: f64 = 1.0 / 16.0;
-/// Hope below which a wait is not worth it. A packet that comes late counts as one that did not come
-/// and one that did.
+/// Hope below which a wait is not worth it. A packet that comes late counts as one that did not
+/// come and one that did.
 const LEAST_HOPE: f64 = 0.4;
 
 impl Patience {

@@ -225,7 +225,8 @@ mod tests {
     use proptest::prelude::*;
 
     /// As ffmpeg writes it, with sound.
-    const SDP: &str = "v=0\r\no=- 0 0 IN IP4 10.9.9.9\r\ns=No Name\r\nc=IN IP4 10.9.9.9\r\nt=0 0\r\n\
+    const SDP: &str = "v=0\r\no=- 0 0 IN IP4 10.9.9.9\r\ns=No Name\r\nc=IN IP4 10.9.9.9\r\n\
+        t=0 0\r\n\
         a=tool:libavformat 59.27.100\r\nm=video 5004 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
         a=fmtp:96 packetization-mode=1\r\na=control:streamid=0\r\nm=audio 5006 RTP/AVP 97\r\n\
         b=AS:96\r\na=rtpmap:97 opus/48000/2\r\n";
@@ -241,8 +242,9 @@ mod tests {
         assert_eq!(
             written,
             "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=ncmesh\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n\
-             m=video 6004 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=fmtp:96 packetization-mode=1\r\n\
-             m=audio 6006 RTP/AVP 97\r\na=rtpmap:97 opus/48000/2\r\n"
+             m=video 6004 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
+             a=fmtp:96 packetization-mode=1\r\nm=audio 6006 RTP/AVP 97\r\n\
+             a=rtpmap:97 opus/48000/2\r\n"
         );
         assert_eq!(write(&read(&written).unwrap(), 6004), written);
     }
@@ -282,12 +284,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reading_never_panics_and_writes_lines_of_its_own(text in "(v=0\n)?([ma=:0-9 \r\n]|\\PC)*") {
+        fn reading_never_panics_and_writes_lines_of_its_own(
+            text in "(v=0\n)?([ma=:0-9 \r\n]|\\PC)*",
+        ) {
             if let Ok(tracks) = read(&text) {
                 let written = write(&tracks, 6004);
-                let known = |line: &str| {
-                    ["v=", "o=", "s=", "c=", "t=", "m=", "a="].iter().any(|key| line.starts_with(key))
-                };
+                let keys = ["v=", "o=", "s=", "c=", "t=", "m=", "a="];
+                let known = |line: &str| keys.iter().any(|key| line.starts_with(key));
                 prop_assert!(written.lines().all(known), "{written:?}");
             }
         }

@@ -1,10 +1,10 @@
 //! Source of a stream of RTP: finds the layer of each packet, and says what a receiver must know
 //! to number packets again.
 
+use super::format::{BASE, FIRST_OF_FRAME, Kind, LAYERS};
 use super::marks::{Mark, Marks};
 use super::packet::{RtpPacket, is_rtcp};
 use super::sdp::{self, Track};
-use super::{BASE, FIRST_OF_FRAME, Kind, LAYERS};
 use ncmesh_engine::time::{Duration, Instant};
 
 /// Time between two descriptions of the session. A node that joins waits that long for a picture.

@@ -335,7 +335,8 @@ proptest! {
         shuffled.sort_by_key(|(at, _)| at + usize::from(keys[*at] % 8));
         // The first one says where the track begins.
         shuffled.sort_by_key(|(at, _)| *at != 0);
-        let shuffled: Vec<LayerPacket> = shuffled.into_iter().map(|(_, sent)| sent.clone()).collect();
+        let shuffled: Vec<LayerPacket> =
+            shuffled.into_iter().map(|(_, sent)| sent.clone()).collect();
         prop_assert_eq!(numbers(&played(&shuffled)), numbers(&played(&sent)));
     }
 
