@@ -4,6 +4,7 @@
 use crate::support::{room, room_alone};
 use ncmesh_lab::{Lab, LabOptions, POLL_INTERVAL};
 use ncmesh_node::api::types::{JoinedGroup, Status, Stream};
+use ncmesh_node::stream::{Layer, SendStream};
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_test_support::skip;
 use serde_json::Value;
@@ -174,6 +175,44 @@ async fn streams_are_begun_joined_listed_and_ended_by_command() {
     until(&mut lab, 0, |streams| streams.iter().all(|stream| stream.receivers == 0)).await;
     succeeds(&lab, 0, &["stop", "--group", "tv"]);
     until(&mut lab, 2, <[Stream]>::is_empty).await;
+    lab.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_node_that_announces_a_thousand_groups_announces_a_few_and_they_end() {
+    let _room = room().await;
+    let mut lab = line_of("delta").await;
+    let mut begun = Vec::new();
+    let mut refused = 0;
+    for n in 0..1000 {
+        let group = format!("g{n}");
+        let layers = vec![Layer { name: "base".into(), port: free_port() }];
+        let request = SendStream { group: group.clone(), layers, rtp: Vec::new(), sdp: None };
+        match lab.client(0).put::<SendStream>("/v1/streams/sent", &request).await {
+            Ok(_) => begun.push(group),
+            Err(e) => {
+                assert!(e.to_string().contains("as many streams as it can"), "{e}");
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!((begun.len(), refused), (32, 968));
+
+    // The others know no more, and are there for streams of their own when these have ended.
+    until(&mut lab, 2, |streams| streams.len() == 32).await;
+    for group in begun {
+        succeeds(&lab, 0, &["stop", "--group", &group]);
+    }
+    until(&mut lab, 2, <[Stream]>::is_empty).await;
+    let layer = format!("base=udp:{}", free_port());
+    let send = ["send", "--group", "tv", "--layer", &layer, "--no-wait"];
+    // A node remembers for a while that streams have ended.
+    let deadline = Instant::now() + TIMEOUT;
+    while !command(&lab, 2, &send).status.success() {
+        assert!(Instant::now() < deadline, "{}", fails(&lab, 2, &send, 2));
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+    until(&mut lab, 0, |streams| streams.iter().any(|stream| stream.group == "tv")).await;
     lab.stop().await.unwrap();
 }
 

@@ -321,7 +321,7 @@ fn the_examples_of_the_guide_are_configurations() {
         parse(&format!("{smallest}{section}")).unwrap();
         count += 1;
     }
-    assert_eq!(count, 4, "a tunnel, networks announced and accepted, and streams");
+    assert_eq!(count, 5, "a tunnel, networks announced and accepted, multicast, and streams");
 }
 
 const TUNNEL: &str = "[tunnel]\naddress = [\"10.44.0.3/24\", \"fd44::3/64\"]\n";

@@ -17,6 +17,9 @@ const MAX_SDP: usize = 1200;
 /// Distance between the ports of two tracks: RTCP has the port behind its RTP.
 pub const PORTS_PER_TRACK: u16 = 2;
 
+/// Port in descriptions that travel. A receiver writes its own.
+pub(super) const TRAVEL_PORT: u16 = 5004;
+
 /// Attributes that say how to decode a track.
 const ATTRIBUTES: [&str; 3] = ["rtpmap", "fmtp", "framerate"];
 
@@ -80,7 +83,11 @@ pub fn read(text: &str) -> Result<Vec<Track>, SdpError> {
         }
     }
     check(&tracks)?;
-    Ok(tracks)
+    // What is written for others must fit a packet, too.
+    match write(&tracks, TRAVEL_PORT).len() {
+        length if length > MAX_SDP => Err(SdpError::Long(length)),
+        _ => Ok(tracks),
+    }
 }
 
 /// Checks that there are tracks, not too many, and that their ports do not overlap.
@@ -142,9 +149,11 @@ pub fn write(tracks: &[Track], port: u16) -> String {
     let own = Ipv4Addr::LOCALHOST;
     let mut text =
         format!("v=0\r\no=- 0 0 IN IP4 {own}\r\ns=ncmesh\r\nc=IN IP4 {own}\r\nt=0 0\r\n");
-    for (port, track) in (port..).step_by(usize::from(PORTS_PER_TRACK)).zip(tracks) {
+    let mut port = port;
+    for track in tracks {
         // Writing to a string cannot fail.
         let _ = track.write(&mut text, port);
+        port = port.wrapping_add(PORTS_PER_TRACK);
     }
     text
 }
@@ -255,6 +264,8 @@ mod tests {
         assert_eq!(read("hello"), Err(SdpError::NotSdp));
         assert_eq!(media(""), SdpError::Count(0));
         assert_eq!(media(&"a".repeat(2000)), SdpError::Long(2004));
+        let long = format!("m=video 1 RTP/AVP 96\na=fmtp:96 {}", "a".repeat(1150));
+        assert!(matches!(media(&long), SdpError::Long(1201..)));
         for bad in ["video 0 RTP/AVP 96", "video 5004 TCP 96", "text 5004 RTP/AVP 96", "video"] {
             assert_eq!(media(&format!("m={bad}")), SdpError::Media(format!("m={bad}")));
         }

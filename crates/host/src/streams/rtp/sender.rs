@@ -109,7 +109,7 @@ impl RtpSender {
             self.next_sdp = now + SDP_INTERVAL;
             let tracks: Vec<Track> =
                 self.tracks.iter().map(|sender| sender.track.clone()).collect();
-            let text = sdp::write(&tracks, tracks[0].port);
+            let text = sdp::write(&tracks, sdp::TRAVEL_PORT);
             let packet = [&[Kind::Sdp as u8][..], text.as_bytes()].concat();
             out.push(LayerPacket { layer: BASE, packet });
         }

@@ -315,6 +315,22 @@ fn rtcp_and_the_description_reach_the_player() {
 }
 
 #[test]
+fn a_session_at_the_last_ports_is_described() {
+    let ports = ["h264=udp:65534", "opus=udp:5004"];
+    let tracks = ports.map(|port| port.parse::<RtpPort>().unwrap().track());
+    let mut sender = RtpSender::new(tracks.into(), at(0));
+    let mut out = Vec::new();
+    sender.handle(0, &packet(1, 0, true, REFERENCE), at(0), &mut out);
+    sender.handle(2, &packet(1, 0, true, 7), at(1000), &mut out);
+    let mut receiver = RtpReceiver::default();
+    for LayerPacket { layer, packet } in &out {
+        receiver.handle(FLOW, LAYERS[*layer], packet, at(1000));
+    }
+    assert_eq!(receiver.refused(), 0);
+    assert_eq!(receiver.sdp(6004).unwrap().matches("m=").count(), 2);
+}
+
+#[test]
 fn datagrams_that_are_no_rtp_are_counted() {
     let mut sender = sender("h264");
     let mut out = Vec::new();
