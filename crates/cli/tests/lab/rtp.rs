@@ -199,7 +199,7 @@ async fn a_source_that_is_faster_than_any_link_is_heard_again_when_it_slows_down
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 
-    // What waited is given up after its deadline. Then a slow source is heard at once.
+    // Packets that waited are given up after their deadline. Then a slow source is heard at once.
     let deadline = Instant::now() + TIMEOUT;
     player.set_nonblocking(true).unwrap();
     let mut buffer = [0; 2000];

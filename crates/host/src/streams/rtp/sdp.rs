@@ -83,7 +83,7 @@ pub fn read(text: &str) -> Result<Vec<Track>, SdpError> {
         }
     }
     check(&tracks)?;
-    // What is written for others must fit a packet, too.
+    // The description that is written from it must fit a packet, too.
     match write(&tracks, TRAVEL_PORT).len() {
         length if length > MAX_SDP => Err(SdpError::Long(length)),
         _ => Ok(tracks),
