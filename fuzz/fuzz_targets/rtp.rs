@@ -17,7 +17,7 @@ fuzz_target!(|input: (u8, Vec<(u8, bool, Vec<u8>)>)| {
     let mut receiver = RtpReceiver::default();
     let flow = FlowId { source: NodeId(1), serial: 1 };
     for (number, is_from_mesh, packet) in packets {
-        now += Duration::from_millis(number.into());
+        now = now + Duration::from_millis(number.into());
         let mut out = Vec::new();
         if is_from_mesh {
             out.push(LayerPacket { layer: usize::from(number) % LAYERS.len(), packet });
