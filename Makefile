@@ -17,14 +17,15 @@ SCRIPTS := packaging bench/peers bench/gateway bench/streams bench/stream-input 
   scenarios/data/movement.py scenarios/meshes/convert.py \
   scripts/check-columns.py scripts/check-house.py scripts/check-language.py scripts/notebooks.py \
   scripts/ratchet.py scripts/readme-picture.py scripts/result-types.py scripts/site_hooks.py \
-  scripts/tests scripts/timing.py
+  scripts/stream-demo.py scripts/tests scripts/timing.py
 # Runs tests of Rust or Python and keeps how long each took, for the end of `make test`.
 TIMED := scripts/timing.py tests
 REPORT_TIME := -Zunstable-options --report-time
 
 .PHONY: all demo check test lint style clippy neon columns house language unit lean fuzz bench \
   gateway doc docs clean test-deps python python-lint python-test soak validation scale scoreboard \
-  scoreboard-quick floor wifi-test console console-test header deny package-check dist dist-test
+  scoreboard-quick floor stream-demo stream-demo-deps \
+  wifi-test console console-test header deny package-check dist dist-test
 
 all:
 	$(CARGO) build --release --workspace
@@ -41,6 +42,18 @@ demo:
 	target/demo/ncmesh simulate scenarios/building.toml --from n01 --to $(TO) \
 	  --compare pacifier,etx_unicast,tree_flood \
 	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
+
+# Sends a video through the mesh of scenarios/building.toml by each of STREAM_SCHEMES. Prints what
+# four receivers get of it, and writes the picture of the guide. Takes two minutes for each scheme.
+STREAM_SCHEMES := delta multirate
+stream-demo: stream-demo-deps
+	$(CARGO) build --profile demo -p ncmesh
+	scripts/stream-demo.py target/demo/ncmesh docs/pictures/stream-demo.png $(STREAM_SCHEMES)
+
+# ffmpeg, and a font for the names in the picture.
+stream-demo-deps:
+	command -v ffmpeg >/dev/null || apt-get install -y --no-install-recommends ffmpeg \
+	  fonts-dejavu-core
 
 # For contributors before each commit: style, lints, and the unit tests of all libraries.
 check: style clippy

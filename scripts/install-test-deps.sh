@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Installs what the tests use beside Rust: network namespaces and packet filters for the radio
-# tests, iperf3, ping and setpriv for tunnels, a C++ compiler for the fuzzer's engine, Python's
-# venv, Wireshark's tshark for captures and their dissector, ffmpeg for streams of video, Chromium
-# for the console, Prometheus for the metrics, QEMU for the NEON kernels, systemd's check of units.
-# Without root or apt it only says what is missing; tests that need it are then skipped, which is a
-# failure if CI is in the environment.
+# tests, iperf3, iperf, ping and setpriv for tunnels, a C++ compiler for the fuzzer's engine,
+# Python's venv, Wireshark's tshark for captures and their dissector, ffmpeg for streams of video,
+# Chromium for the console, Prometheus for the metrics, QEMU for the NEON kernels, systemd's check
+# of units. Without root or apt it only says what is missing; tests that need it are then skipped,
+# which is a failure if CI is in the environment.
 set -euo pipefail
 missing=()
 need() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }
 need ip iproute2
 need nft nftables
 need iperf3 iperf3
+need iperf iperf
 need ping iputils-ping
 need setpriv util-linux
 need g++ g++

@@ -3,13 +3,17 @@
 use crate::remote_args::{NoArgs, Remotely};
 use clap::{Args, Subcommand};
 use ncmesh_node::config::Rate;
-use ncmesh_node::stream::Layer;
+use ncmesh_node::stream::{Layer, RtpPort};
+use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StreamCommand {
-    /// Read live layers from local UDP ports and send them to a group
+    /// Read live video or layers from local UDP ports and send them to a group
     #[command(after_help = SEND_EXAMPLES)]
     Send(Remotely<StreamSendArgs>),
+    /// Join a group and show its video in ffplay or mpv
+    #[command(after_help = WATCH_EXAMPLES)]
+    Watch(Remotely<StreamWatchArgs>),
     /// Join a group and write its layers to local UDP ports
     #[command(after_help = RECEIVE_EXAMPLES)]
     Receive(Remotely<StreamReceiveArgs>),
@@ -23,16 +27,28 @@ pub(crate) enum StreamCommand {
 
 const SEND_EXAMPLES: &str = "\
 Examples:
-  ncmesh stream send --group lecture --layer base=udp:5004 --layer enh=udp:5006
-  ffmpeg -re -i lecture.mp4 -an -c:v libx264 -b:v 400k -f rtp 'rtp://127.0.0.1:5004?pkt_size=1300'
-  ncmesh stream send --group lecture --layer base=udp:5004 --no-wait
+  ncmesh stream send --group lecture --rtp h264=udp:5004
+  ffmpeg -re -i lecture.mp4 -an -c:v libx264 -bf 2 -f rtp 'rtp://127.0.0.1:5004?pkt_size=1300'
+  ncmesh stream send --group lecture --sdp lecture.sdp
+  ncmesh stream send --group lecture --layer base=udp:5004 --layer enh=udp:5006 --no-wait
 
-The base layer comes first. Where links are full, packets of the last layer are dropped first and \
-served last. Ports are on 127.0.0.1. Interrupting the command ends the stream, unless it was begun \
-with --no-wait. [stream] in node.toml begins a stream with the daemon.";
+With --rtp and --sdp the layers come from one encoder: frames that no other frame refers to are \
+the enhancement. With --layer each layer has its port, the base layer first. Where links are \
+full, packets of the last layer are dropped first and served last. Ports are on 127.0.0.1. \
+Interrupting the command ends the stream, unless it was begun with --no-wait. \
+[stream] in node.toml begins a stream with the daemon.";
+
+const WATCH_EXAMPLES: &str = "\
+Examples:
+  ncmesh stream watch lecture
+  ncmesh stream watch lecture --sdp lecture.sdp
+
+The source must send RTP (`stream send --rtp` or `--sdp`). Closing the player or interrupting the \
+command leaves the group.";
 
 const RECEIVE_EXAMPLES: &str = "\
 Examples:
+  ncmesh stream receive --group lecture --rtp 6004
   ncmesh stream receive --group lecture --layer base=udp:6004 --layer enh=udp:6006
   ncmesh stream receive --group lecture --min-rate 1.7M --utility log --layer base=udp:6004
   ncmesh stream receive --group lecture --layer base=udp:6004 --no-wait --json
@@ -46,8 +62,19 @@ pub(crate) struct StreamSendArgs {
     #[arg(long)]
     pub(crate) group: String,
     /// A layer and the local port it comes from. Up to four, the base layer first
-    #[arg(long = "layer", required = true, value_name = "NAME=udp:PORT")]
+    #[arg(
+        long = "layer",
+        value_name = "NAME=udp:PORT",
+        required_unless_present_any = ["rtp", "sdp"]
+    )]
     pub(crate) layers: Vec<Layer>,
+    /// A codec and the local port of its RTP, whose packets tell their layers. RTCP has the next
+    /// port. Codecs: h264, h265, vp8, vp9, av1, mp2t, opus, pcma, pcmu
+    #[arg(long, value_name = "CODEC=udp:PORT", conflicts_with = "layers")]
+    pub(crate) rtp: Vec<RtpPort>,
+    /// File with a session description (SDP) of the RTP that comes to local ports
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["layers", "rtp"])]
+    pub(crate) sdp: Option<PathBuf>,
     /// Return at once. `ncmesh stream stop` ends the stream
     #[arg(long)]
     pub(crate) no_wait: bool,
@@ -59,8 +86,12 @@ pub(crate) struct StreamReceiveArgs {
     #[arg(long)]
     pub(crate) group: String,
     /// A layer and the local port it goes to. Layers that are not named are discarded
-    #[arg(long = "layer", required = true, value_name = "NAME=udp:PORT")]
+    #[arg(long = "layer", value_name = "NAME=udp:PORT", required_unless_present = "rtp")]
     pub(crate) layers: Vec<Layer>,
+    /// Local port of a player for a stream of RTP. RTCP has the next port, further tracks have
+    /// those behind it
+    #[arg(long, value_name = "PORT", conflicts_with = "layers")]
+    pub(crate) rtp: Option<u16>,
     /// Utility of the rate in Mbit/s: linear, log, alpha_fair or max_min
     #[arg(long, default_value = "linear")]
     pub(crate) utility: String,
@@ -84,6 +115,15 @@ pub(crate) struct StreamReceiveArgs {
     /// Return at once. `ncmesh stream stop` leaves the group
     #[arg(long)]
     pub(crate) no_wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StreamWatchArgs {
+    /// Name of the group
+    pub(crate) group: String,
+    /// Write the session description to this file and start no player
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sdp: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -218,7 +218,7 @@ impl<R: Radio> Loop<R> {
                 self.handle_packets(read?)?;
             }
             Some(packets) = self.ingress.recv() => {
-                packets.iter().for_each(|packet| self.node.handle_ingress(packet));
+                packets.into_iter().for_each(|packet| self.node.handle_ingress(packet));
             }
             Some(call) = self.calls.recv() => {
                 call(&mut self.node);

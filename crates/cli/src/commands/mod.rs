@@ -23,6 +23,7 @@ pub(crate) mod send;
 pub(crate) mod simulate;
 pub(crate) mod status;
 pub(crate) mod stream;
+mod stream_watch;
 #[cfg(feature = "top")]
 pub(crate) mod top;
 pub(crate) mod traceroute;

@@ -96,6 +96,9 @@ fn tunnel(t: &Tunnel) -> Vec<String> {
         ),
     ];
     lines.extend(routes(&t.routes));
+    if !t.groups.is_empty() {
+        lines.push(format!("           multicast groups {}", t.groups.join(", ")));
+    }
     if !t.drops.is_empty() {
         lines.push(format!("           dropped {}", drops(&t.drops)));
     }

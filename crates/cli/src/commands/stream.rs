@@ -1,7 +1,7 @@
 //! `ncmesh stream`: sends, receives, lists and stops live streams.
 
 use crate::client::Client;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::remote_args::Remote;
 use crate::show::{self, Table};
 use crate::stream_args::{StreamCommand, StreamReceiveArgs, StreamSendArgs};
@@ -20,6 +20,7 @@ pub(crate) fn run(before: Remote, command: StreamCommand) -> Result<(), Failure>
     let client = |remote: Remote| Client::new(&remote.or(before));
     match command {
         StreamCommand::Send(c) => send(&client(c.remote)?, json, c.args),
+        StreamCommand::Watch(c) => super::stream_watch::run(&client(c.remote)?, c.args),
         StreamCommand::Receive(c) => receive(&client(c.remote)?, json, c.args),
         StreamCommand::List(c) => list(&client(c.remote)?, json),
         StreamCommand::Stop(c) => stop(&client(c.remote)?, json, &c.args.group),
@@ -28,8 +29,12 @@ pub(crate) fn run(before: Remote, command: StreamCommand) -> Result<(), Failure>
 
 /// Begins a stream. Unless told otherwise, shows it until it is interrupted, and ends it.
 fn send(client: &Client, json: bool, args: StreamSendArgs) -> Result<(), Failure> {
-    let StreamSendArgs { group, layers, no_wait } = args;
-    let request = SendStream { group: group.clone(), layers };
+    let StreamSendArgs { group, layers, rtp, sdp, no_wait } = args;
+    let sdp = sdp.map(|file| {
+        let text = std::fs::read_to_string(&file);
+        text.map_err(|e| Failure::new(Kind::File, format!("{}: {e}", file.display())))
+    });
+    let request = SendStream { group: group.clone(), layers, rtp, sdp: sdp.transpose()? };
     let begun: SendStream = client.put("/v1/streams/sent", &request)?;
     if no_wait {
         return if json { show::json(&begun) } else { Ok(()) };
@@ -47,6 +52,7 @@ fn receive(client: &Client, json: bool, args: StreamReceiveArgs) -> Result<(), F
     let StreamReceiveArgs {
         group,
         layers,
+        rtp,
         utility,
         weight,
         xi,
@@ -57,7 +63,7 @@ fn receive(client: &Client, json: bool, args: StreamReceiveArgs) -> Result<(), F
     } = args;
     let group_name = group.clone();
     let request =
-        ReceiveStream { group, layers, utility, weight, xi, alpha, min_rate_bps, penalty };
+        ReceiveStream { group, layers, rtp, utility, weight, xi, alpha, min_rate_bps, penalty };
     let joined: ReceiveStream = client.put("/v1/streams/received", &request)?;
     if no_wait {
         return if json { show::json(&joined) } else { Ok(()) };

@@ -6,6 +6,7 @@ mod attacked;
 mod interface;
 mod limits;
 mod measure;
+mod multicast;
 mod refused;
 mod relayed;
 mod soak;

@@ -6,6 +6,7 @@ mod command;
 mod crashes;
 mod crossing;
 mod flows;
+mod rtp;
 mod simulated;
 mod sizes;
 mod streams;

@@ -4,6 +4,7 @@
 use crate::support::{room, room_alone};
 use ncmesh_lab::{Lab, LabOptions, POLL_INTERVAL};
 use ncmesh_node::api::types::{JoinedGroup, Status, Stream};
+use ncmesh_node::stream::{Layer, SendStream};
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_test_support::skip;
 use serde_json::Value;
@@ -14,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Timeout of every wait in a test.
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A source, a relay that receives too, and a receiver behind it.
 const LINE: &str = r#"
@@ -34,21 +35,26 @@ warm_up_s = 3
 seconds = 5
 "#;
 
-fn options() -> LabOptions {
+fn options(scheme: &str) -> LabOptions {
     LabOptions {
         program: env!("CARGO_BIN_EXE_ncmesh").into(),
         dir: None,
         // The test is about what arrives, not when: a busy machine may lag.
         max_lag: Duration::from_secs(20),
         tunnel: None,
-        stream: Some("multirate".into()),
+        stream: Some(scheme.into()),
         web: None,
     }
 }
 
 async fn line() -> Lab {
+    line_of("multirate").await
+}
+
+/// Starts the line with a scheme for streams.
+pub(crate) async fn line_of(scheme: &str) -> Lab {
     let scenario = Scenario::parse(LINE, "line.toml", Path::new("")).unwrap();
-    let lab = Lab::start(&scenario, &options()).await.unwrap();
+    let lab = Lab::start(&scenario, &options(scheme)).await.unwrap();
     lab.settle_streams().await.unwrap();
     lab
 }
@@ -73,19 +79,19 @@ async fn more_than_the_mesh_carries_is_dropped_from_the_enhancement() {
     lab.stop().await.unwrap();
 }
 
-fn command(lab: &Lab, node: usize, args: &[&str]) -> Output {
+pub(crate) fn command(lab: &Lab, node: usize, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ncmesh"));
     command.arg("--api").arg(lab.client(node).socket()).arg("stream").args(args);
     command.output().unwrap()
 }
 
-fn succeeds(lab: &Lab, node: usize, args: &[&str]) -> String {
+pub(crate) fn succeeds(lab: &Lab, node: usize, args: &[&str]) -> String {
     let output = command(lab, node, args);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn fails(lab: &Lab, node: usize, args: &[&str], code: i32) -> String {
+pub(crate) fn fails(lab: &Lab, node: usize, args: &[&str], code: i32) -> String {
     let output = command(lab, node, args);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
@@ -102,7 +108,7 @@ async fn streams_at(lab: &Lab, node: usize) -> Vec<Stream> {
 }
 
 /// Repeats an action until the first node gives this hint.
-async fn until_hinted(lab: &Lab, wanted: &str, mut does: impl FnMut()) {
+pub(crate) async fn until_hinted(lab: &Lab, wanted: &str, mut does: impl FnMut()) {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         does();
@@ -116,7 +122,7 @@ async fn until_hinted(lab: &Lab, wanted: &str, mut does: impl FnMut()) {
 }
 
 /// Waits until a node's streams satisfy a condition.
-async fn until(lab: &mut Lab, node: usize, wanted: impl Fn(&[Stream]) -> bool) {
+pub(crate) async fn until(lab: &mut Lab, node: usize, wanted: impl Fn(&[Stream]) -> bool) {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         lab.check().unwrap();
@@ -173,6 +179,44 @@ async fn streams_are_begun_joined_listed_and_ended_by_command() {
 }
 
 #[tokio::test]
+async fn a_node_that_announces_a_thousand_groups_announces_a_few_and_they_end() {
+    let _room = room().await;
+    let mut lab = line_of("delta").await;
+    let mut begun = Vec::new();
+    let mut refused = 0;
+    for n in 0..1000 {
+        let group = format!("g{n}");
+        let layers = vec![Layer { name: "base".into(), port: free_port() }];
+        let request = SendStream { group: group.clone(), layers, rtp: Vec::new(), sdp: None };
+        match lab.client(0).put::<SendStream>("/v1/streams/sent", &request).await {
+            Ok(_) => begun.push(group),
+            Err(e) => {
+                assert!(e.to_string().contains("as many streams as it can"), "{e}");
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!((begun.len(), refused), (32, 968));
+
+    // The others know no more, and are there for streams of their own when these have ended.
+    until(&mut lab, 2, |streams| streams.len() == 32).await;
+    for group in begun {
+        succeeds(&lab, 0, &["stop", "--group", &group]);
+    }
+    until(&mut lab, 2, <[Stream]>::is_empty).await;
+    let layer = format!("base=udp:{}", free_port());
+    let send = ["send", "--group", "tv", "--layer", &layer, "--no-wait"];
+    // A node remembers for a while that streams have ended.
+    let deadline = Instant::now() + TIMEOUT;
+    while !command(&lab, 2, &send).status.success() {
+        assert!(Instant::now() < deadline, "{}", fails(&lab, 2, &send, 2));
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+    until(&mut lab, 0, |streams| streams.iter().any(|stream| stream.group == "tv")).await;
+    lab.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_receiver_says_what_keeps_it_from_its_rate() {
     let _room = room().await;
     let mut lab = line().await;
@@ -217,7 +261,7 @@ async fn a_receiver_says_what_keeps_it_from_its_rate() {
 }
 
 /// Returns whether video can be made here. If not, the test is skipped and must return.
-fn has_ffmpeg() -> bool {
+pub(crate) fn has_ffmpeg() -> bool {
     let runs = |program: &str| {
         let mut command = Command::new(program);
         command.arg("-version").stdout(Stdio::null()).stderr(Stdio::null());

@@ -7,8 +7,15 @@ use std::collections::BTreeMap;
 pub enum Dropped {
     /// From the host or the mesh: no IP packet, or one whose lengths are wrong.
     Malformed,
-    /// From the host: for a multicast or broadcast address, which a tunnel does not carry.
+    /// From the host: for a broadcast address, or a group that the mesh does not carry. From the
+    /// mesh: for a group that the host is no member of.
     Multicast,
+    /// From the host: for one group more than there may be.
+    Groups,
+    /// From the host: faster than a group may be sent to.
+    Rate,
+    /// From the host: more reports of memberships than are read.
+    Reports,
     /// From the host: no route leads to its destination.
     NoRoute,
     /// From the host: the node that its route leads to cannot be reached.
@@ -32,6 +39,9 @@ impl Dropped {
         match self {
             Self::Malformed => "malformed",
             Self::Multicast => "multicast",
+            Self::Groups => "groups",
+            Self::Rate => "rate",
+            Self::Reports => "reports",
             Self::NoRoute => "no_route",
             Self::NoPath => "no_path",
             Self::TooLong => "too_long",

@@ -4,10 +4,11 @@
 //! connection (`queues`) whose delay CoDel controls (`codel`) by drops and marks (`ecn`), and go to
 //! the scheme when it asks for more. Packets from the mesh reach the host if their source address
 //! is routed to the node that sent them. What passes both ways tells round trips (`round_trip`).
+//! Packets to groups go by streams of the mesh ([`multicast`]).
 //! Both sides are hostile: what is no IP packet is a counted drop, never an error.
 //!
 //! - handle: [`Gateway::handle_outbound`], [`Gateway::handle_inbound`]
-//! - poll: [`Gateway::drain`], [`Gateway::poll_inbound`]
+//! - poll: [`Gateway::drain`], [`Gateway::poll_inbound`], [`Gateway::poll_group`]
 
 mod codel;
 mod counters;
@@ -16,8 +17,10 @@ mod header;
 mod icmp;
 mod mesh;
 mod mss;
+pub mod multicast;
 #[cfg(test)]
 mod packets;
+mod query;
 mod queues;
 mod round_trip;
 mod routes;
@@ -33,6 +36,7 @@ use crate::rate_limit::RateLimit;
 use header::Header;
 use icmp::Problem;
 use ipnet::IpNet;
+use multicast::{GroupAction, Groups, MulticastConfig};
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::PacketError;
 use ncmesh_wire::NodeId;
@@ -64,6 +68,8 @@ pub struct GatewayConfig {
     pub clamp_mss: bool,
     /// Packets that wait here for one node at most.
     pub queue: usize,
+    /// Multicast; `None` if packets to groups go no further.
+    pub multicast: Option<MulticastConfig>,
 }
 
 /// Packets that wait for one node where the configuration does not say, at most.
@@ -101,6 +107,7 @@ pub struct Gateway {
     inbound: VecDeque<Vec<u8>>,
     icmp_limit: RateLimit,
     round_trips: RoundTrips,
+    groups: Option<Groups>,
     counters: GatewayCounters,
 }
 
@@ -111,6 +118,7 @@ impl Gateway {
         Self {
             routes: Routes::new(&config),
             queues: Queues::new(config.queue),
+            groups: config.multicast.clone().map(Groups::new),
             config,
             inbound: VecDeque::new(),
             icmp_limit: RateLimit::new(ICMP_PER_SECOND),
@@ -151,10 +159,18 @@ impl Gateway {
         self.routes.all()
     }
 
+    /// Returns the groups that the host is a member of and that the mesh carries.
+    pub fn groups(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.groups.iter().flat_map(Groups::members)
+    }
+
     /// Uses other settings from now on. Packets beyond a lower limit leave in their turn.
     pub fn adjust(&mut self, config: GatewayConfig) {
         self.queues.set_limit(config.queue);
         self.routes.use_settings(&config);
+        if let (Some(groups), Some(multicast)) = (&mut self.groups, &config.multicast) {
+            groups.adjust(multicast.clone());
+        }
         self.config = config;
     }
 
@@ -166,7 +182,7 @@ impl Gateway {
             return self.counters.drop(Dropped::Malformed);
         };
         if is_group_address(header.destination) {
-            return self.counters.drop(Dropped::Multicast);
+            return self.handle_group_outbound(packet, now);
         }
         self.routes.refresh(mesh);
         let to = match self.routes.find(header.destination) {
@@ -215,6 +231,40 @@ impl Gateway {
         self.inbound.push_back(packet);
     }
 
+    /// Takes a packet that came from a node by the group of this name.
+    pub fn handle_group_packet(
+        &mut self,
+        from: NodeId,
+        name: &str,
+        packet: Vec<u8>,
+        mesh: &impl Mesh,
+    ) {
+        let Ok(header) = Header::read(&packet) else {
+            return self.counters.drop(Dropped::Malformed);
+        };
+        if !self.groups.as_ref().is_some_and(|groups| groups.takes(name, &header)) {
+            return self.counters.drop(Dropped::Multicast);
+        }
+        self.routes.refresh(mesh);
+        let may_send = self.routes.may_send(from, header.source);
+        let is_own = self.config.addresses.contains(&header.source);
+        if is_own || !(may_send || multicast::is_local_source(&header)) {
+            return self.counters.drop(Dropped::Spoofed);
+        }
+        self.counters.inbound.count(&packet);
+        self.inbound.push_back(packet);
+    }
+
+    /// Counts a packet or a membership of a group that the mesh did not take.
+    pub fn handle_group_refusal(&mut self, why: Dropped) {
+        self.counters.drop(why);
+    }
+
+    /// Counts a packet to a group that the mesh took.
+    pub fn handle_group_sent(&mut self, packet: &[u8]) {
+        self.counters.outbound.count(packet);
+    }
+
     /// Counts a packet from [`poll_inbound`](Self::poll_inbound) that the host's device refused.
     pub fn handle_device_refusal(&mut self) {
         self.counters.drop(Dropped::Device);
@@ -227,6 +277,9 @@ impl Gateway {
     pub fn drain(&mut self, mesh: &mut impl Mesh, now: Instant) {
         self.routes.refresh(mesh);
         self.queues.expire(now);
+        if let Some(groups) = &mut self.groups {
+            self.inbound.extend(groups.handle_time(now));
+        }
         while let Some((to, packet)) = self.queues.pop(|to| mesh.below_low_watermark(to), now) {
             match mesh.send(to, &packet) {
                 Ok(()) => self.counters.outbound.count(&packet),
@@ -245,12 +298,29 @@ impl Gateway {
         self.counters.marked += delayed.marked;
     }
 
+    /// Returns the next task that a group makes.
+    pub fn poll_group(&mut self) -> Option<GroupAction> {
+        self.groups.as_mut()?.poll()
+    }
+
     /// Returns the next packet for the host.
     pub fn poll_inbound(&mut self) -> Option<Vec<u8>> {
         self.inbound.pop_front()
     }
 
     // ---- inside
+
+    /// Takes a packet that the host sends to a group.
+    fn handle_group_outbound(&mut self, packet: Vec<u8>, now: Instant) {
+        let taken = match &mut self.groups {
+            Some(_) if packet.len() > self.config.mtu => Err(Dropped::TooLong),
+            Some(groups) => groups.handle_outbound(packet, now),
+            None => Err(Dropped::Multicast),
+        };
+        if let Err(why) = taken {
+            self.counters.drop(why);
+        }
+    }
 
     fn clamp_mss(&mut self, packet: &mut [u8]) {
         if self.config.clamp_mss && mss::clamp(packet, self.config.mtu) {

@@ -181,6 +181,7 @@ mod tests {
             mtu: 1400,
             clamp_mss: false,
             queue: 1,
+            multicast: None,
         })
     }
 

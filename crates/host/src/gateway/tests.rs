@@ -61,6 +61,7 @@ fn config() -> GatewayConfig {
         mtu: MTU,
         clamp_mss: true,
         queue: 4,
+        multicast: None,
         accept: Vec::new(),
         announce: Vec::new(),
         routes: [
@@ -86,6 +87,44 @@ fn at(ms: u64) -> Instant {
 
 fn drops(gateway: &Gateway) -> Vec<(Dropped, u64)> {
     gateway.counters().drops.iter().map(|(why, n)| (*why, *n)).collect()
+}
+
+#[test]
+fn a_packet_to_a_group_reaches_members_from_addresses_of_its_node() {
+    let multicast = Some(MulticastConfig::default());
+    let mut gateway = Gateway::new(GatewayConfig { multicast, ..config() });
+    let mut mesh = FakeMesh { room: 100, ..FakeMesh::default() };
+    gateway.handle_outbound(udp_v4("10.44.0.1", "239.1.2.3", 9), &mut mesh, at(0));
+    let name = "ip-239.1.2.3";
+    let sent = udp_v4("10.44.0.1", "239.1.2.3", 9);
+    let send = GroupAction::Send { group: name.into(), packet: sent };
+    assert_eq!(gateway.poll_group(), Some(send));
+    gateway.handle_outbound(udp_v4("10.44.0.1", "239.1.2.3", MTU), &mut mesh, at(0));
+    assert_eq!(drops(&gateway), [(Dropped::TooLong, 1)]);
+
+    let packet = udp_v4("10.44.0.5", "239.1.2.3", 9);
+    gateway.handle_group_packet(BARN, name, packet.clone(), &mesh);
+    assert_eq!(gateway.counters().drops[&Dropped::Multicast], 1);
+    // A report of IGMPv2.
+    let report = packets::v4(
+        "10.44.0.1",
+        "239.1.2.3",
+        smoltcp::wire::IpProtocol::Igmp,
+        &[0x16, 0, 0, 0, 239, 1, 2, 3],
+    );
+    gateway.handle_outbound(report, &mut mesh, at(0));
+    assert_eq!(gateway.groups().collect::<Vec<_>>(), ["239.1.2.3".parse::<IpAddr>().unwrap()]);
+    gateway.handle_group_packet(BARN, name, packet.clone(), &mesh);
+    assert_eq!(gateway.poll_inbound(), Some(packet.clone()));
+
+    // Another node must not use the address, nor another group bring the packet.
+    gateway.handle_group_packet(ROOF, name, packet.clone(), &mesh);
+    gateway.handle_group_packet(BARN, "ip-239.1.2.4", packet, &mesh);
+    gateway.handle_group_packet(BARN, name, udp_v4("10.44.0.1", "239.1.2.3", 9), &mesh);
+    gateway.handle_group_packet(BARN, name, vec![1, 2, 3], &mesh);
+    assert_eq!(gateway.poll_inbound(), None);
+    let counted = [Dropped::Malformed, Dropped::Multicast, Dropped::Spoofed];
+    assert_eq!(counted.map(|why| gateway.counters().drops[&why]), [1, 2, 2]);
 }
 
 #[test]

@@ -7,10 +7,11 @@
 //! with a stream, in words for people. Opening sockets is the driver's.
 
 mod request;
+pub mod rtp;
 #[cfg(test)]
 mod tests;
 
-pub use request::{Layer, ReceiveStream, SendStream, StreamSection, check_layers};
+pub use request::{Input, Layer, ReceiveStream, SendStream, StreamSection, check_layers};
 
 use ncmesh_engine::registry::Scheme;
 use ncmesh_engine::stream::{StreamError, StreamPacketError, StreamStatus, UtilityConfig};
@@ -171,6 +172,24 @@ impl<P> Streams<P> {
         }
         hints
     }
+}
+
+/// Returns advice about datagrams at the ports of RTP that are none.
+#[must_use]
+pub fn not_rtp(group: &str, refused: u64) -> String {
+    format!(
+        "stream to group {group}: {refused} datagrams at its ports were no RTP and were dropped; \
+         let the encoder send RTP (ffmpeg: -f rtp), or send them with --layer"
+    )
+}
+
+/// Returns advice about packets of a group that a player was not given.
+#[must_use]
+pub fn not_played(group: &str, refused: u64) -> String {
+    format!(
+        "group {group}: {refused} packets were not played, for they are of another source than the \
+         one that is heard, or no RTP; a group that is played as RTP has one source"
+    )
 }
 
 /// Returns advice about packets that are longer than frames carry.

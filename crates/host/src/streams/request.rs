@@ -1,5 +1,6 @@
 //! Requests to send or receive a stream, as the API, `node.toml` and the command line write them.
 
+use super::rtp::{self, RtpPort, Track};
 use ncmesh_engine::registry::AUTO;
 use ncmesh_engine::stream::UtilityConfig;
 use serde::{Deserialize, Serialize};
@@ -12,11 +13,12 @@ ncmesh_engine::settings! {
     pub struct StreamSection {
         /// Name of the scheme that carries them, the same on all nodes.
         pub scheme: String = AUTO.into(), allowed "a stream scheme, or `\"auto\"`";
-        /// Streams to send.
-        pub send: Vec<SendStream> = Vec::new(), allowed "a list of `{ group, layers }`";
+        /// Streams to send: `layers`, or `rtp`, whose packets tell their layers.
+        pub send: Vec<SendStream> = Vec::new(),
+            allowed "a list of `{ group, layers }` or `{ group, rtp }`";
         /// Groups to receive.
         pub receive: Vec<ReceiveStream> = Vec::new(),
-            allowed "a list of `{ group, layers }` and a utility";
+            allowed "a list of `{ group, layers }` or `{ group, rtp }`, and a utility";
     }
 }
 
@@ -27,7 +29,44 @@ pub struct SendStream {
     /// The group.
     pub group: String,
     /// The layers, the base first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Layer>,
+    /// Instead of layers: RTP, whose packets tell their layers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rtp: Vec<RtpPort>,
+    /// Instead of both: the session description of RTP that comes to local ports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sdp: Option<String>,
+}
+
+/// Input of a stream at its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Layers with a port each.
+    Layers(Vec<Layer>),
+    /// Tracks of RTP.
+    Rtp(Vec<Track>),
+}
+
+impl SendStream {
+    /// Returns where the stream's packets come from.
+    ///
+    /// # Errors
+    /// Returns one line that says what contradicts itself.
+    pub fn input(&self) -> Result<Input, String> {
+        let Self { layers, rtp, sdp, .. } = self;
+        let tracks = match (layers.is_empty(), rtp.is_empty(), sdp) {
+            (false, true, None) => {
+                check_layers(layers)?;
+                return Ok(Input::Layers(layers.clone()));
+            }
+            (true, false, None) => rtp.iter().map(RtpPort::track).collect(),
+            (true, true, Some(text)) => rtp::read(text).map_err(|e| format!("sdp: {e}"))?,
+            _ => return Err("give one of layers, rtp and sdp".into()),
+        };
+        rtp::check(&tracks).map_err(|e| format!("rtp: {e}"))?;
+        Ok(Input::Rtp(tracks))
+    }
 }
 
 /// `PUT /v1/streams/received`: joins a group and plays its layers out to local UDP ports.
@@ -37,7 +76,12 @@ pub struct ReceiveStream {
     /// The group.
     pub group: String,
     /// Port of each layer. One that is not listed goes nowhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Layer>,
+    /// Instead of layers, for a stream of RTP: port of its first track, as a player takes it. RTCP
+    /// and further tracks have the ports behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtp: Option<u16>,
     /// `linear`, `log`, `alpha_fair` or `max_min`, of the rate in Mbit/s.
     #[serde(default = "linear")]
     pub utility: String,
@@ -64,6 +108,40 @@ fn linear() -> String {
 }
 
 impl ReceiveStream {
+    /// Returns the request that plays a group as RTP from `port` on.
+    #[must_use]
+    pub fn rtp(group: &str, port: u16) -> Self {
+        Self {
+            group: group.to_owned(),
+            layers: Vec::new(),
+            rtp: Some(port),
+            utility: linear(),
+            weight: None,
+            xi: None,
+            alpha: None,
+            min_rate_bps: None,
+            penalty: None,
+        }
+    }
+
+    /// Returns the ports that layers of the group leave by.
+    ///
+    /// # Errors
+    /// Returns one line that says what contradicts itself.
+    pub fn output(&self) -> Result<Vec<Layer>, String> {
+        match (self.layers.is_empty(), self.rtp) {
+            (false, None) => {
+                check_layers(&self.layers)?;
+                Ok(self.layers.clone())
+            }
+            (true, Some(port)) if (1..=LAST_RTP_PORT).contains(&port) => {
+                Ok(vec![Layer { name: rtp::LAYERS[0].into(), port }])
+            }
+            (true, Some(port)) => Err(format!("rtp {port}: allowed is 1 to {LAST_RTP_PORT}")),
+            _ => Err("give one of layers and rtp".into()),
+        }
+    }
+
     /// Returns the utility as the engine takes it.
     #[must_use]
     pub fn utility(&self) -> UtilityConfig {
@@ -124,7 +202,11 @@ impl fmt::Display for Layer {
     }
 }
 
-/// Checks that no two layers have the same name or the same port.
+/// Last port that leaves room for those of further tracks.
+const LAST_RTP_PORT: u16 = u16::MAX - rtp::MAX_TRACKS as u16 * rtp::PORTS_PER_TRACK;
+
+/// Checks that no two layers have the same name or the same port, and that none has a name of a
+/// layer of RTP.
 ///
 /// # Errors
 /// Returns one line that names both.
@@ -132,6 +214,9 @@ pub fn check_layers(layers: &[Layer]) -> Result<(), String> {
     for (at, Layer { name, port }) in layers.iter().enumerate() {
         if layers[..at].iter().any(|other| other.name == *name) {
             return Err(format!("layer {name:?} is given twice"));
+        }
+        if name.starts_with(rtp::LAYER_PREFIX) {
+            return Err(format!("layer {name:?}: such names are those of streams of RTP; use rtp"));
         }
         if let Some(other) = layers[..at].iter().find(|other| other.port == *port) {
             return Err(format!("layers {} and {name} have the same port, {port}", other.name));
@@ -154,6 +239,48 @@ mod tests {
         {
             assert!(bad.parse::<Layer>().unwrap_err().contains("NAME=udp:PORT"), "{bad}");
         }
+    }
+
+    fn parsed<T: FromStr<Err = String>>(texts: &[&str]) -> Vec<T> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_stream_comes_from_layers_or_from_rtp() {
+        let input = |layers: &[&str], rtp: &[&str], sdp: Option<&str>| {
+            let sdp = sdp.map(str::to_owned);
+            SendStream { group: "tv".into(), layers: parsed(layers), rtp: parsed(rtp), sdp }.input()
+        };
+        assert!(matches!(input(&["base=udp:5004"], &[], None), Ok(Input::Layers(_))));
+        let Ok(Input::Rtp(tracks)) = input(&[], &["h264=udp:5004", "opus=udp:5006"], None) else {
+            panic!("no tracks");
+        };
+        assert_eq!(tracks[1].port, 5006);
+        let sdp = Some("v=0\nm=audio 9 RTP/AVP 0");
+        assert!(matches!(input(&[], &[], sdp), Ok(Input::Rtp(_))));
+        for (refused, why) in [
+            (input(&[], &[], None), "one of layers, rtp and sdp"),
+            (input(&["base=udp:1"], &["h264=udp:5004"], None), "one of"),
+            (input(&["rtp-base=udp:5004"], &[], None), "use rtp"),
+            (input(&[], &["h264=udp:5004", "opus=udp:5005"], None), "port 5005"),
+            (input(&[], &[], Some("hello")), "no session description"),
+        ] {
+            let said = refused.unwrap_err();
+            assert!(said.contains(why), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_group_is_played_by_layers_or_as_rtp() {
+        let output = |layers: &[&str], rtp| {
+            let request =
+                ReceiveStream { layers: parsed(layers), rtp, ..ReceiveStream::rtp("tv", 6004) };
+            request.output()
+        };
+        assert_eq!(output(&[], Some(6004)).unwrap()[0].to_string(), "rtp-base=udp:6004");
+        assert_eq!(output(&["base=udp:6004"], None).unwrap().len(), 1);
+        assert!(output(&[], None).is_err() && output(&["base=udp:6004"], Some(6006)).is_err());
+        assert!(output(&[], Some(0)).is_err() && output(&[], Some(65_535)).is_err());
     }
 
     #[test]

@@ -86,6 +86,7 @@ impl Receiver {
         ReceiveStream {
             group: self.group.clone(),
             layers,
+            rtp: None,
             utility: utility.name,
             weight: utility.weight,
             xi: utility.xi,

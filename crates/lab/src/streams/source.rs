@@ -56,7 +56,12 @@ impl StreamSource {
             let layers = self.stream.layers.iter().zip(&ports);
             let layers =
                 layers.map(|(layer, port)| Layer { name: layer.name.clone(), port: *port });
-            let request = SendStream { group: self.stream.group.clone(), layers: layers.collect() };
+            let request = SendStream {
+                group: self.stream.group.clone(),
+                layers: layers.collect(),
+                rtp: Vec::new(),
+                sdp: None,
+            };
             tries -= 1;
             match self.client.put::<SendStream>("/v1/streams/sent", &request).await {
                 Ok(_) => return Ok(ports),

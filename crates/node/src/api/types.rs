@@ -112,6 +112,8 @@ pub struct Tunnel {
     pub addresses: Vec<String>,
     /// Where addresses lead: routes of the configuration and announcements that are accepted.
     pub routes: Vec<TunnelRoute>,
+    /// Multicast groups that this host is a member of and that the mesh carries.
+    pub groups: Vec<String>,
     /// Length of the longest IP packet, bytes.
     pub mtu: usize,
     /// Packets that wait because the scheme's queue is full.
@@ -216,6 +218,9 @@ pub struct JoinedGroup {
     pub streams: Vec<String>,
     /// Ports that layers are written to, for instance `base=udp:6004`.
     pub playing: Vec<String>,
+    /// Session description (SDP) for a player, if the group is played as RTP and its source has
+    /// sent one.
+    pub sdp: Option<String>,
 }
 
 /// Queue of a stream for one next hop.

@@ -321,7 +321,7 @@ fn the_examples_of_the_guide_are_configurations() {
         parse(&format!("{smallest}{section}")).unwrap();
         count += 1;
     }
-    assert_eq!(count, 4, "a tunnel, networks announced and accepted, and streams");
+    assert_eq!(count, 5, "a tunnel, networks announced and accepted, multicast, and streams");
 }
 
 const TUNNEL: &str = "[tunnel]\naddress = [\"10.44.0.3/24\", \"fd44::3/64\"]\n";
@@ -432,4 +432,24 @@ fn a_tunnel_needs_addresses_that_hosts_can_have() {
     }
     let error = parse(&format!("{SMALLEST}[tunnel]\n")).unwrap_err();
     assert!(error.problem.contains("missing field `address`"), "{error}");
+}
+
+#[test]
+fn multicast_has_further_groups_of_the_link_and_a_rate() {
+    let tunnel = |more: &str| {
+        let text = format!("{SMALLEST}[tunnel]\naddress = [\"10.44.0.3/24\"]\n{more}");
+        parse(&text).map(|config| config.tunnel.unwrap().gateway(1300).multicast.unwrap())
+    };
+    assert_eq!(tunnel("").unwrap().rate_bps, 2_000_000);
+    let set = "[tunnel.multicast]\ngroups = [\"224.0.0.252\", \"ff02::1:3\"]\nrate = \"500k\"\n";
+    let multicast = tunnel(set).unwrap();
+    assert_eq!((multicast.groups.len(), multicast.rate_bps), (2, 500_000));
+    for (wrong, why) in [
+        ("multicast = { groups = [\"239.1.2.3\"] }", "no group of the local link"),
+        ("multicast = { rate = \"x\" }", "rate"),
+        ("multicast = { group = [] }", "unknown field"),
+    ] {
+        let said = tunnel(wrong).unwrap_err().to_string();
+        assert!(said.contains(why), "{wrong}: {said}");
+    }
 }

@@ -1,13 +1,16 @@
 //! `[tunnel]`: IP over the mesh through a TUN device.
 
+use super::Rate;
 use ipnet::IpNet;
 use ncmesh_engine::name::is_node_name;
 use ncmesh_engine::registry::{AUTO, Choice, ServiceKind, UnknownScheme};
 use ncmesh_engine::settings::{Kind, Mismatch, Toml, Value, from_serde};
 use ncmesh_engine::topology::MAX_PREFIXES;
 use ncmesh_engines::REGISTRY;
+use ncmesh_host::gateway::multicast::{MulticastConfig, is_local};
 use ncmesh_host::gateway::{DEFAULT_QUEUE, GatewayConfig, Target};
 use ncmesh_wire::NodeId;
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -46,6 +49,10 @@ ncmesh_engine::settings! {
         pub clamp_mss: bool = true;
         /// Most packets that wait for one node while the scheme's queue is full.
         pub queue: usize = DEFAULT_QUEUE, within 1..=10_000, unit "packets";
+        /// IP multicast, which streams of the mesh carry: further groups of the local link besides
+        /// mDNS, and the rate at which this host may send to each group.
+        pub multicast: Multicast = Multicast::default(), absent "mDNS, `\"2M\"`",
+            allowed "a table: `groups`, a list of addresses; `rate`, such as `\"500k\"`";
         /// Addresses and the node each is reached through. Packets from that node may have no other
         /// source address.
         pub routes: Routes = Routes::default(),
@@ -56,6 +63,19 @@ ncmesh_engine::settings! {
 /// Prefixes, each with the node that it is reached through.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Routes(pub Vec<(IpNet, Target)>);
+
+/// `[tunnel.multicast]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Multicast(pub MulticastConfig);
+
+/// `[tunnel.multicast]` as the file has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MulticastTable {
+    #[serde(default)]
+    groups: Vec<IpAddr>,
+    rate: Option<String>,
+}
 
 impl TunnelConfig {
     /// Returns the settings of the gateway, for packets of up to `mtu` bytes.
@@ -69,6 +89,7 @@ impl TunnelConfig {
             mtu,
             clamp_mss: self.clamp_mss,
             queue: self.queue,
+            multicast: Some(self.multicast.0.clone()),
         }
     }
 
@@ -191,6 +212,32 @@ fn addresses(value: Toml) -> Result<Vec<IpNet>, Mismatch> {
 fn is_host(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
     !address.is_unspecified() && !address.is_multicast() && !address.is_loopback() && !broadcast
+}
+
+impl Value for Multicast {
+    const KINDS: &'static [Kind] = &[Kind::Table];
+
+    fn from_toml(value: Toml) -> Result<Self, Mismatch> {
+        let MulticastTable { groups, rate } = from_serde(value)?;
+        let mut config = MulticastConfig::default();
+        if let Some(group) = groups.iter().find(|group| !is_local(**group)) {
+            let problem = format!(
+                "groups: {group} is no group of the local link, such as 224.0.0.252 or ff02::1:3; \
+                 all others are carried anyway"
+            );
+            return Err(Mismatch::Problem(problem));
+        }
+        config.groups = groups.into_iter().collect();
+        if let Some(rate) = rate {
+            let rate: Rate = rate.parse().map_err(Mismatch::Problem)?;
+            config.rate_bps = rate.bits_per_second.round() as u64;
+        }
+        Ok(Self(config))
+    }
+
+    fn to_toml(&self) -> Option<Toml> {
+        None
+    }
 }
 
 impl Value for Routes {

@@ -11,6 +11,7 @@ use ncmesh_engine::file::{Manifest, Refusal};
 use ncmesh_engine::time::Instant;
 use ncmesh_host::files::{Action, Attempt, Obstacle, Prepared};
 use ncmesh_host::gateway::StackMesh;
+use ncmesh_host::gateway::multicast::{GROUP_LAYER, is_group_name};
 use ncmesh_host::measure::is_measurement;
 use ncmesh_wire::{FlowId, NodeId};
 use std::path::PathBuf;
@@ -30,8 +31,13 @@ impl Node {
                     self.handle_measurement(from, &packet);
                 }
                 Some(Event::Packet { from, packet }) => self.arrived(from, packet),
-                Some(Event::StreamPacket { group, layer, packet, .. }) => {
-                    self.play(&group, &layer, &packet);
+                Some(Event::StreamPacket { flow, group, layer, packet })
+                    if is_group_name(&group) && &*layer == GROUP_LAYER =>
+                {
+                    self.handle_group_packet(flow.source, &group, packet);
+                }
+                Some(Event::StreamPacket { flow, group, layer, packet }) => {
+                    self.play(flow, &group, &layer, &packet);
                 }
                 _ => {}
             }

@@ -222,6 +222,7 @@ impl Node {
             self.chores.poll_timeout(),
             self.files.poll_timeout(),
             self.measuring.poll_timeout(),
+            self.streams.rtp.poll_timeout(),
         ];
         times.into_iter().flatten().min().map(|at| self.clock.at(at))
     }
@@ -233,6 +234,8 @@ impl Node {
         self.files.handle_timeout(now);
         self.do_file_actions();
         self.chores.handle_timeout(&self.handle, now);
+        self.streams.rtp.handle_timeout(now);
+        self.play_rtp();
     }
 
     /// Does what may wait for a few seconds: saves, logs and forgets. To be called every few

@@ -87,6 +87,9 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         if update(&mut old.queue, &new.queue) {
             changed("[tunnel] queue");
         }
+        if update(&mut old.multicast, &new.multicast) {
+            changed("[tunnel] multicast");
+        }
         if update(&mut old.announce, &new.announce) {
             changed("[tunnel] announce");
         }

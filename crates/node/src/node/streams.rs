@@ -4,12 +4,16 @@ use super::Node;
 use crate::api::types::{
     ApiError, ErrorCode, JoinedGroup, Problem, Stream, StreamQueue, StreamReceiving,
 };
-use crate::stream::{Layer, Ports, ReceiveStream, SendStream, StreamSection, check_layers};
+use crate::stream::rtp::{self, PortPacket, RtpStreams};
+use crate::stream::{Input, Layer, Ports, ReceiveStream, SendStream, StreamSection};
 use ncmesh_engine::registry::{AUTO, Scheme, ServiceKind};
 use ncmesh_engine::stream::{self, StreamError, StreamPacketError, StreamStatus};
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::console::{queue_values, receiving_values, sending_values};
+use ncmesh_host::gateway::multicast::is_group_name;
+use ncmesh_host::streams::rtp::RtpSender;
 use ncmesh_host::streams::{Egress, IngressPacket, too_long};
+use ncmesh_wire::FlowId;
 use std::io;
 
 /// Streams of this node, and their sockets.
@@ -17,6 +21,8 @@ pub(super) struct Streams {
     pub(super) ports: Ports,
     /// What the ports are connected to; packets leave by UDP ports.
     pub(super) host: ncmesh_host::streams::Streams<u16>,
+    /// Streams of RTP among them.
+    pub(super) rtp: RtpStreams,
     /// It was said that packets are too long.
     pub(super) warned: bool,
     /// The scheme that carries them; `None` if this program was built without one.
@@ -28,14 +34,14 @@ impl Streams {
     pub(super) fn new(ports: Ports) -> Self {
         let choice = REGISTRY.choose(ServiceKind::Stream, AUTO);
         let scheme = choice.ok().map(|choice| choice.scheme);
-        Self { ports, host: Default::default(), warned: false, scheme }
+        Self { ports, host: Default::default(), rtp: Default::default(), warned: false, scheme }
     }
 
     /// Returns the scheme that carries streams.
     ///
     /// # Errors
     /// [`StreamError`] if this program was built without one.
-    fn scheme(&self) -> Result<Scheme, StreamError> {
+    pub(super) fn scheme(&self) -> Result<Scheme, StreamError> {
         self.scheme.ok_or(StreamError::UnknownScheme)
     }
 }
@@ -69,14 +75,27 @@ impl Node {
     /// # Errors
     /// [`ErrorCode::BadRequest`], [`ErrorCode::Port`].
     pub fn send_stream(&mut self, request: &SendStream) -> Result<(), ApiError> {
-        check_layers(&request.layers).map_err(bad)?;
-        let ports = Ports::open(&request.layers).map_err(|(layer, e)| port_error(&layer, &e))?;
-        let names: Vec<String> = request.layers.iter().map(|layer| layer.name.clone()).collect();
-        let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
+        let now = self.clock.now();
+        let rtp = match request.input().map_err(bad)? {
+            Input::Layers(_) => None,
+            Input::Rtp(tracks) => Some(tracks),
+        };
+        let inputs = rtp.as_deref().map_or_else(|| request.layers.clone(), rtp::ports);
+        let ports = Ports::open(&inputs).map_err(|(layer, e)| port_error(&layer, &e))?;
+        let sender = rtp.map(|tracks| RtpSender::new(tracks, now));
+        let names: Vec<String> = match &sender {
+            Some(sender) => sender.layers().iter().map(|name| (*name).to_owned()).collect(),
+            None => request.layers.iter().map(|layer| layer.name.clone()).collect(),
+        };
+
+        let mut stack = self.stack.at(now, &mut self.storage);
         let scheme = self.streams.scheme();
         let opened = scheme.and_then(|scheme| stack.open_stream(scheme, &request.group, &names));
         let flow = opened.map_err(|e| bad(e.to_string()))?;
         self.streams.ports.read(&request.group, flow, ports);
+        if let Some(sender) = sender {
+            self.streams.rtp.send(flow, &request.group, sender);
+        }
         tracing::info!("stream {flow} to group {}: {}", request.group, names.join(", "));
         Ok(())
     }
@@ -86,9 +105,9 @@ impl Node {
     /// # Errors
     /// [`ErrorCode::BadRequest`], [`ErrorCode::Port`].
     pub fn receive_stream(&mut self, request: &ReceiveStream) -> Result<(), ApiError> {
-        check_layers(&request.layers).map_err(bad)?;
+        let layers = request.output().map_err(bad)?;
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
-        let ports = request.layers.iter().map(|layer| (layer.name.clone(), layer.port));
+        let ports = layers.into_iter().map(|layer| (layer.name, layer.port));
         let egress = Egress::Layers(ports.collect());
         let scheme = self.streams.scheme();
         let host = &mut self.streams.host;
@@ -98,6 +117,10 @@ impl Node {
         joined.map_err(|e| bad(e.to_string()))?;
         let opened = self.streams.ports.open_egress();
         opened.map_err(|e| ApiError::new(ErrorCode::Port, format!("no UDP socket: {e}")))?;
+        match request.rtp {
+            Some(port) => self.streams.rtp.join(&request.group, port),
+            None => self.streams.rtp.leave(&request.group),
+        }
         tracing::info!("joined group {}", request.group);
         Ok(())
     }
@@ -108,6 +131,7 @@ impl Node {
     /// [`ErrorCode::NotFound`].
     pub fn stop_sending(&mut self, group: &str) -> Result<(), ApiError> {
         self.streams.ports.stop_reading(group);
+        self.streams.rtp.stop_sending(group);
         let now = self.clock.now();
         let mut stack = self.stack.at(now, &mut self.storage);
         if self.streams.scheme().is_ok_and(|scheme| stack.close_stream(scheme, group)) {
@@ -122,6 +146,7 @@ impl Node {
     /// # Errors
     /// [`ErrorCode::NotFound`].
     pub fn stop_receiving(&mut self, group: &str) -> Result<(), ApiError> {
+        self.streams.rtp.leave(group);
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
         let scheme = self.streams.scheme();
         let host = &mut self.streams.host;
@@ -133,15 +158,18 @@ impl Node {
     }
 
     /// Takes a datagram that came in by a port.
-    pub fn handle_ingress(&mut self, packet: &IngressPacket) {
+    pub fn handle_ingress(&mut self, ingress: IngressPacket) {
         let Ok(scheme) = self.streams.scheme() else { return };
-        let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
-        let sent = self.streams.host.send(&mut stack, scheme, packet);
-        if let Err(StreamPacketError::TooLong { bytes, longest }) = sent
-            && !self.streams.warned
-        {
-            tracing::warn!("{}", too_long(bytes, longest));
-            self.streams.warned = true;
+        let now = self.clock.now();
+        let mut stack = self.stack.at(now, &mut self.storage);
+        for packet in self.streams.rtp.handle_ingress(ingress, now) {
+            let sent = self.streams.host.send(&mut stack, scheme, &packet);
+            if let Err(StreamPacketError::TooLong { bytes, longest }) = sent
+                && !self.streams.warned
+            {
+                tracing::warn!("{}", too_long(bytes, longest));
+                self.streams.warned = true;
+            }
         }
     }
 
@@ -152,7 +180,9 @@ impl Node {
         let scheme = self.streams.scheme().ok();
         let longest = scheme.and_then(|scheme| self.stack.longest_stream_packet(scheme));
         let source = |status: &StreamStatus| self.name_of(status.flow.source);
-        self.streams.host.hints(&streams, &self.stack.stream_groups(), longest, source)
+        let mut hints = self.streams.host.hints(&streams, &self.joined_by_users(), longest, source);
+        hints.extend(self.streams.rtp.hints());
+        hints
     }
 
     /// Returns the layers of a group that are played out, and their ports, for people.
@@ -169,15 +199,32 @@ impl Node {
             let own = streams.iter().filter(|(_, status)| status.group == group);
             let playing = self.playing(&group);
             let streams = own.map(|(_, status)| status.flow.to_string()).collect();
-            JoinedGroup { streams, playing, group }
+            let sdp = self.streams.rtp.sdp(&group);
+            JoinedGroup { streams, playing, sdp, group }
         };
-        self.stack.stream_groups().into_iter().map(joined).collect()
+        self.joined_by_users().into_iter().map(joined).collect()
+    }
+
+    /// Returns the groups that were joined, but for those that the tunnel joined for multicast.
+    fn joined_by_users(&self) -> Vec<String> {
+        let groups = self.stack.stream_groups().into_iter();
+        groups.filter(|group| !is_group_name(group)).collect()
     }
 
     /// Plays out a packet that arrived.
-    pub(super) fn play(&mut self, group: &str, layer: &str, packet: &[u8]) {
-        if let Some(port) = self.streams.host.port(group, layer) {
+    pub(super) fn play(&mut self, flow: FlowId, group: &str, layer: &str, packet: &[u8]) {
+        let now = self.clock.now();
+        if self.streams.rtp.handle_packet(flow, group, layer, packet, now) {
+            self.play_rtp();
+        } else if let Some(port) = self.streams.host.port(group, layer) {
             self.streams.ports.play(*port, packet);
+        }
+    }
+
+    /// Plays out RTP that need not wait for packets before it any longer.
+    pub(super) fn play_rtp(&mut self) {
+        while let Some(PortPacket { port, packet }) = self.streams.rtp.poll() {
+            self.streams.ports.play(port, &packet);
         }
     }
 

@@ -5,12 +5,19 @@ use crate::api::types::{self, ApiError, ErrorCode, Flow, TunnelChange};
 use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, V6_MTU_MIN, choose};
 use ncmesh_console::schema::FlowValues;
 use ncmesh_engine::registry::Choice;
+use ncmesh_engine::stream::{StreamPacketError, UtilityConfig};
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::{FlowStatus, Relaying};
 use ncmesh_engines::reason;
-use ncmesh_host::gateway::{Gateway, Leads, RoundTrip, StackMesh};
+use ncmesh_host::gateway::multicast::{GROUP_LAYER, GroupAction};
+use ncmesh_host::gateway::{Dropped, Gateway, Leads, RoundTrip, StackMesh};
 use ncmesh_stack::{ConfigError, Stack};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{FlowId, NodeId};
+use std::collections::BTreeMap;
+
+/// Most streams that are known here when a host begins to send to another multicast group. Engines
+/// keep 32, and the rest is for streams that people begin.
+const MAX_KNOWN_STREAMS: usize = 24;
 
 /// Gateway of a node, and what it was made of.
 pub(super) struct Tunnel {
@@ -18,6 +25,8 @@ pub(super) struct Tunnel {
     scheme: Choice,
     pub(super) mtu: usize,
     pub(super) gateway: Gateway,
+    /// Streams that carry multicast of this host, by group.
+    group_flows: BTreeMap<String, FlowId>,
 }
 
 impl Tunnel {
@@ -32,7 +41,7 @@ impl Tunnel {
         let mtu = mtu(&tunnel, scheme, stack, config.radio.mtu());
         let mtu = mtu.map_err(error)?;
         let gateway = Gateway::new(tunnel.gateway(mtu));
-        Ok(Some(Self { config: tunnel, scheme, mtu, gateway }))
+        Ok(Some(Self { config: tunnel, scheme, mtu, gateway, group_flows: BTreeMap::new() }))
     }
 
     /// Returns the scheme that packets leave by.
@@ -156,14 +165,81 @@ impl Node {
         self.with_gateway(|gateway, mesh, now| gateway.handle_inbound(from, packet, mesh, now));
     }
 
-    /// Passes on packets that wait for the scheme.
+    /// Passes on packets that wait for the scheme, and does what multicast groups ask for.
     pub(super) fn drain_tunnel(&mut self) {
         self.with_gateway(|gateway, mesh, now| gateway.drain(mesh, now));
+        while let Some(action) = self.tunnel.as_mut().and_then(|tunnel| tunnel.gateway.poll_group())
+        {
+            let refused = self.do_group_action(action).err();
+            if let (Some(why), Some(tunnel)) = (refused, &mut self.tunnel) {
+                tunnel.gateway.handle_group_refusal(why);
+            }
+        }
+    }
+
+    /// Takes a packet that came by a stream that carries multicast.
+    pub(super) fn handle_group_packet(&mut self, from: NodeId, group: &str, packet: Vec<u8>) {
+        self.with_gateway(|gateway, mesh, _| {
+            gateway.handle_group_packet(from, group, packet, mesh);
+        });
+    }
+
+    /// Does what a multicast group asks for.
+    ///
+    /// # Errors
+    /// Says why the mesh did not take a packet or a membership.
+    fn do_group_action(&mut self, action: GroupAction) -> Result<(), Dropped> {
+        let Some(tunnel) = &mut self.tunnel else { return Ok(()) };
+        let scheme = self.streams.scheme().map_err(|_| Dropped::Multicast)?;
+        let begins = match &action {
+            GroupAction::Send { group, .. } => !tunnel.group_flows.contains_key(group),
+            _ => false,
+        };
+        if begins && self.stack.streams().len() >= MAX_KNOWN_STREAMS {
+            return Err(Dropped::Groups);
+        }
+        let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
+        match action {
+            GroupAction::Join(group) => {
+                let joined = stack.join(scheme, &group, UtilityConfig::default());
+                joined.map_err(|_| Dropped::Groups)
+            }
+            GroupAction::Leave(group) => {
+                stack.leave(scheme, &group);
+                Ok(())
+            }
+            GroupAction::Close(group) => {
+                tunnel.group_flows.remove(&group);
+                stack.close_stream(scheme, &group);
+                Ok(())
+            }
+            GroupAction::Send { group, packet } => {
+                let flow = match tunnel.group_flows.get(&group) {
+                    Some(flow) => *flow,
+                    None => {
+                        let layers = [GROUP_LAYER.to_owned()];
+                        let opened = stack.open_stream(scheme, &group, &layers);
+                        let flow = opened.map_err(|_| Dropped::Groups)?;
+                        tracing::info!("stream {flow} carries multicast to {group}");
+                        tunnel.group_flows.insert(group, flow);
+                        flow
+                    }
+                };
+                let sent = stack.send_stream_packet(scheme, flow, 0, &packet);
+                sent.map_err(|e| match e {
+                    StreamPacketError::TooLong { .. } => Dropped::TooLong,
+                    StreamPacketError::Burst => Dropped::Full,
+                    _ => Dropped::Groups,
+                })?;
+                tunnel.gateway.handle_group_sent(&packet);
+                Ok(())
+            }
+        }
     }
 
     /// Returns the gateway for `GET /v1/status`.
     pub(super) fn tunnel_status(&self) -> Option<types::Tunnel> {
-        let Tunnel { config, scheme, mtu, gateway } = self.tunnel.as_ref()?;
+        let Tunnel { config, scheme, mtu, gateway, .. } = self.tunnel.as_ref()?;
         let counters = gateway.counters();
         Some(types::Tunnel {
             scheme: scheme.entry.name.into(),
@@ -172,6 +248,7 @@ impl Node {
             namespace: config.namespace.clone(),
             addresses: config.address.iter().map(ToString::to_string).collect(),
             routes: gateway.routes().map(|leads| self.route(leads)).collect(),
+            groups: gateway.groups().map(|group| group.to_string()).collect(),
             mtu: *mtu,
             waiting: gateway.waiting(),
             packets_out: counters.outbound.packets,

@@ -1,6 +1,9 @@
-//! UDP ports of the daemon's streams. What they are connected to is [`ncmesh_host::streams`].
+//! UDP ports of the daemon's streams, and RTP at them. What they are connected to is
+//! [`ncmesh_host::streams`].
 
 pub mod ports;
+pub(crate) mod rtp;
 
-pub use ncmesh_host::streams::{Layer, ReceiveStream, SendStream, StreamSection, check_layers};
+pub use ncmesh_host::streams::rtp::{MAX_TRACKS, PORTS_PER_TRACK, RtpPort};
+pub use ncmesh_host::streams::{Input, Layer, ReceiveStream, SendStream, StreamSection};
 pub use ports::{IngressPackets, Ports};

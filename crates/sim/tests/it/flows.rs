@@ -236,6 +236,7 @@ fn a_gateway_measures_the_round_trip_that_the_sender_does() {
         mtu: 1500,
         clamp_mss: false,
         queue: DEFAULT_QUEUE,
+        multicast: None,
     };
     let gateway = Gateway::new(config);
     let beside = Beside { gateway, smoothed: Vec::new(), min: f64::INFINITY };

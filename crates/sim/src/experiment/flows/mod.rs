@@ -206,6 +206,7 @@ fn open_gateways(world: &mut World<'_>, scheme: &'static str, flows: &[RunningFl
             mtu,
             clamp_mss: true,
             queue: DEFAULT_QUEUE,
+            multicast: None,
         };
         world.sim.open_gateway(node, scheme, config);
     }

@@ -1,0 +1,175 @@
+//! `ncmesh stream watch`: joins a group and shows its video in a player.
+
+use crate::client::Client;
+use crate::failure::{Failure, Kind};
+use crate::show;
+use crate::stream_args::StreamWatchArgs;
+use crate::watch::Interrupts;
+use ncmesh_node::api::types::{JoinedGroup, Stream};
+use ncmesh_node::stream::{MAX_TRACKS, PORTS_PER_TRACK, ReceiveStream};
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Time between two looks at the description, the player and the user's interrupts.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Tries to find ports for a player.
+const TRIES: u32 = 20;
+
+/// Players, with the options that let them take RTP in the order in which it comes: the daemon has
+/// put it in order.
+const PLAYERS: [(&str, &[&str]); 2] = [
+    ("ffplay", &["-v", "error", "-protocol_whitelist", "file,udp,rtp", "-reorder_queue_size", "0"]),
+    ("mpv", &["--demuxer-lavf-o=protocol_whitelist=[file,udp,rtp],reorder_queue_size=0"]),
+];
+
+/// Runs the command.
+pub(crate) fn run(client: &Client, args: StreamWatchArgs) -> Result<(), Failure> {
+    let StreamWatchArgs { group, sdp } = args;
+    let mut interrupts = Interrupts::new(client)?;
+    // Before the group is joined, so that a missing player costs nothing.
+    let player = if sdp.is_none() { Some(find_player()?) } else { None };
+    let ports = free_ports()?;
+    let request = ReceiveStream::rtp(&group, ports);
+    let _: ReceiveStream = client.put("/v1/streams/received", &request)?;
+
+    let watched = watch(client, &mut interrupts, &group, player, sdp);
+    client.delete::<Vec<Stream>>(&format!("/v1/streams/received/{group}"))?;
+    watched
+}
+
+/// Shows the group until the player is closed or the user interrupts the command.
+fn watch(
+    client: &Client,
+    interrupts: &mut Interrupts,
+    group: &str,
+    player: Option<Command>,
+    file: Option<PathBuf>,
+) -> Result<(), Failure> {
+    let Some(sdp) = description(client, interrupts, group)? else { return Ok(()) };
+    let Some(mut player) = player else {
+        let Some(file) = file else { return Ok(()) };
+        let written = std::fs::write(&file, sdp);
+        written.map_err(|e| Failure::new(Kind::File, format!("{}: {e}", file.display())))?;
+        let shown = file.display();
+        show::note(&format!("wrote {shown}; open it in a player. Ctrl-C leaves the group"));
+        while !interrupts.come_within(client, POLL_INTERVAL) {}
+        return Ok(());
+    };
+
+    let file = SdpFile::new(&sdp)?;
+    let mut child = player.arg(&file.0).stdin(Stdio::null()).spawn()?;
+    while !interrupts.come_within(client, POLL_INTERVAL) {
+        if let Some(status) = child.try_wait()? {
+            let failed = format!("the player ended with {status}; see what it said above");
+            return if status.success() { Ok(()) } else { Err(Failure::new(Kind::Other, failed)) };
+        }
+    }
+    Ok(end(&mut child)?)
+}
+
+/// Waits for the session description of a group. Returns `None` if the user interrupts it.
+fn description(
+    client: &Client,
+    interrupts: &mut Interrupts,
+    group: &str,
+) -> Result<Option<String>, Failure> {
+    let mut waiting = false;
+    loop {
+        let joined: Vec<JoinedGroup> = client.read("/v1/streams/received")?;
+        let own = joined.into_iter().find(|joined| joined.group == group);
+        let Some(own) = own else {
+            return Err(Failure::new(Kind::NoTransfer, format!("the node left group {group}")));
+        };
+        if own.sdp.is_some() {
+            return Ok(own.sdp);
+        }
+
+        // A stream of plain layers has no description, ever.
+        let streams: Vec<Stream> = client.read("/v1/streams")?;
+        let problems = streams.iter().filter(|stream| stream.group == group).filter_map(|stream| {
+            let problem = stream.receiving.as_ref()?.problem.as_ref()?;
+            (problem.code == "no_such_layer").then_some(stream)
+        });
+        if let Some(stream) = problems.into_iter().next() {
+            let Stream { source, layers, .. } = stream;
+            let layers = layers.join(", ");
+            let text = format!(
+                "{source} sends no RTP to group {group}, but layers of its own ({layers}); see \
+                 `ncmesh stream receive`"
+            );
+            return Err(Failure::new(Kind::Usage, text));
+        }
+        if !waiting {
+            show::note(&format!("waiting for video of group {group}"));
+        }
+        waiting = true;
+        if interrupts.come_within(client, POLL_INTERVAL) {
+            return Ok(None);
+        }
+    }
+}
+
+/// Returns the command of the first player that is installed.
+fn find_player() -> Result<Command, Failure> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |name: &str| std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
+    let found = PLAYERS.iter().find(|(name, _)| is_there(name));
+    let Some((name, options)) = found else {
+        let text = "neither ffplay nor mpv is installed; install one (Debian: apt install ffmpeg), \
+                    or let --sdp FILE write what another player opens";
+        return Err(Failure::new(Kind::Other, text));
+    };
+    let mut player = Command::new(name);
+    player.args(*options);
+    Ok(player)
+}
+
+/// Returns the first of as many ports in a row as a player may need, all free now.
+fn free_ports() -> Result<u16, Failure> {
+    let count = MAX_TRACKS as u16 * PORTS_PER_TRACK;
+    let bind = |port| UdpSocket::bind((Ipv4Addr::LOCALHOST, port));
+    for _ in 0..TRIES {
+        // Players expect RTP at an even port.
+        let first = bind(0)?.local_addr()?.port() & !1;
+        let Some(last) = first.checked_add(count) else { continue };
+        let open: io::Result<Vec<UdpSocket>> = (first..last).map(bind).collect();
+        if open.is_ok() {
+            return Ok(first);
+        }
+    }
+    Err(Failure::new(Kind::InUse, "there are no free UDP ports for a player"))
+}
+
+/// Ends the player as a user would.
+fn end(child: &mut Child) -> io::Result<()> {
+    child.kill()?;
+    child.wait().map(drop)
+}
+
+/// File of a session description, which is removed on drop.
+struct SdpFile(PathBuf);
+
+impl SdpFile {
+    fn new(sdp: &str) -> Result<Self, Failure> {
+        let random = getrandom::u64().map_err(io::Error::from)?;
+        let place = std::env::temp_dir().join(format!("ncmesh-{random:016x}.sdp"));
+        let written = write_new(&place, sdp);
+        written.map_err(|e| Failure::new(Kind::File, format!("{}: {e}", place.display())))?;
+        Ok(Self(place))
+    }
+}
+
+/// Writes a file that does not exist yet, since others may write to the same directory.
+fn write_new(place: &Path, text: &str) -> io::Result<()> {
+    File::create_new(place)?.write_all(text.as_bytes())
+}
+
+impl Drop for SdpFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
