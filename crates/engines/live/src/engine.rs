@@ -33,12 +33,15 @@ const NEWS_DELAY: Duration = Duration::from_millis(10);
 /// Time without a report or an acknowledgment after which a child is gone.
 const CHILD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Packets by broadcast after which a child reports what it has.
-const REPORT_AFTER: u32 = 8;
+const REPORT_AFTER: u32 = 4;
 /// Longest time for which it waits for them, and part of the deadline.
 const REPORT_WAIT: Duration = Duration::from_millis(25);
 const REPORT_PART: u32 = 24;
 /// Waits of a report after which a packet by broadcast counts as lost.
-const CONFIRM: u32 = 4;
+const CONFIRM: u32 = 14;
+/// Tries that a packet may take by unicast. The MAC waits longer after each, so beyond that
+/// broadcasts that are repeated carry more.
+const MOST_TRIES: f64 = 8.0;
 /// Longest time for which a relay waits before it floods a packet: neighbours that heard it at the
 /// same moment must not all send at once.
 const JITTER: Duration = Duration::from_millis(4);
@@ -319,6 +322,12 @@ impl Live {
     /// takes less airtime, with repetitions to those that it does not reach.
     fn way(&self, session: &Session, to: &[NodeId]) -> Option<NodeId> {
         let first = to.first().copied().filter(|first| *first != ALL)?;
+        let is_poor = |node: &NodeId| {
+            session.part.children.get(node).is_some_and(|child| child.tries > MOST_TRIES)
+        };
+        if to.iter().any(is_poor) {
+            return None;
+        }
         let children = to.iter().filter_map(|node| session.part.children.get(node));
         let saved: f64 = children.map(|child| child.there * child.tries).sum();
         let unicasts = self.unicast_time.value().mul_f64(saved);
@@ -367,9 +376,12 @@ impl Live {
 
         // A broadcast is confirmed by reports, or counts as lost. No node confirms a flood.
         if to.is_none() {
-            held.due.values_mut().filter(|due| **due <= cx.now).for_each(|due| {
-                *due = cx.now + confirm;
-            });
+            let children = &session.part.children;
+            for (node, due) in held.due.iter_mut().filter(|(_, due)| **due <= cx.now) {
+                // It goes again the sooner, the less likely it arrived.
+                let there = children.get(node).map_or(1.0, |child| child.there);
+                *due = cx.now + confirm.mul_f64(there);
+            }
             held.due.remove(&ALL);
             if held.due.is_empty() {
                 session.layers[layer].held.remove(&number);

@@ -56,7 +56,7 @@ fn a_broadcast_that_no_report_confirms_is_repeated() {
     assert_eq!(node.next_data(), sent(0, 0, None));
     node.report(3, &report(2, 1, got(1)));
     assert_eq!(node.next_data(), None);
-    node.wait(150);
+    node.wait(400);
     assert_eq!(node.next_data(), sent(0, 0, Some(4)));
 }
 
