@@ -274,7 +274,7 @@ impl Delta {
         // Answers of several next hops follow one another. One that sends on answers with its next
         // packet.
         if let Some(place) = head.asked.iter().position(|node| *node == cx.me) {
-            let sends = stream.next(packet_time, cx.now).is_some();
+            let sends = stream.next(packet_time, stream.is_late(cx.now), cx.now).is_some();
             let by_packet = packet_time.mul_f64(ANSWER_BY_PACKET);
             let wait = if sends { by_packet } else { slot * place as u32 };
             stream.report.request(cx.now + wait);
@@ -299,8 +299,10 @@ impl Delta {
             return None;
         }
         let packet_time = self.packet_time();
+        // The base of every stream comes before enhancement layers of any.
+        let is_held = self.streams.known.values().any(|stream| stream.is_late(now));
         let all = self.streams.known.iter().filter_map(|(flow, stream)| {
-            let next = stream.next(packet_time, now)?;
+            let next = stream.next(packet_time, is_held, now)?;
             Some(Choice { flow: *flow, served_at: stream.served_at, next })
         });
         all.min_by_key(|choice| (choice.next.layer, choice.served_at, choice.flow))

@@ -229,8 +229,14 @@ impl Stream {
 
     // ---- what is sent
 
-    /// Returns what to send now, if anything.
-    pub(crate) fn next(&self, packet_time: Duration, now: Instant) -> Option<Next> {
+    /// Returns whether packets of the base are so late at a node behind this one that enhancement
+    /// layers wait.
+    pub(crate) fn is_late(&self, now: Instant) -> bool {
+        self.lag(now) >= HOLD
+    }
+
+    /// Returns what to send now, if anything; of enhancement layers nothing if `is_held`.
+    pub(crate) fn next(&self, packet_time: Duration, is_held: bool, now: Instant) -> Option<Next> {
         if now < self.pacing.until() || self.part.children.is_empty() {
             return None;
         }
@@ -238,7 +244,7 @@ impl Stream {
         let first = base.or_else(|| self.question(packet_time, now));
         first.or_else(|| {
             let mut layers = 1..self.part.layers.len();
-            if layers.is_empty() || self.lag(now) >= HOLD {
+            if layers.is_empty() || is_held {
                 return None;
             }
             layers.find_map(|layer| self.next_of(layer, packet_time, now))
@@ -439,7 +445,7 @@ impl Stream {
 
     /// Returns the next hops that the frame which is being made asks.
     fn asked(&self, packet_time: Duration, now: Instant) -> Vec<NodeId> {
-        let is_last = self.next(packet_time, now).is_none();
+        let is_last = self.next(packet_time, self.is_late(now), now).is_none();
         let asks = |child: &Child| {
             let Some(uncertain) = child.uncertain() else { return false };
             if child.asked_at().is_some() {
