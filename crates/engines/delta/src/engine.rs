@@ -3,7 +3,7 @@
 use crate::child::{Child, Link};
 use crate::config::DeltaConfig;
 use crate::frame::{DATA, Data, REPORT, State};
-use crate::stream::{Made, Next, Stream, TELL_INTERVAL, What};
+use crate::stream::{HOLD_OTHERS, Made, Next, Stream, TELL_INTERVAL, What};
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant};
@@ -300,9 +300,10 @@ impl Delta {
         }
         let packet_time = self.packet_time();
         // The base of every stream comes before enhancement layers of any.
-        let is_held = self.streams.known.values().any(|stream| stream.is_late(now));
+        let lag = self.streams.known.values().map(|stream| stream.lag(now)).max();
+        let is_held = lag >= Some(HOLD_OTHERS);
         let all = self.streams.known.iter().filter_map(|(flow, stream)| {
-            let next = stream.next(packet_time, is_held, now)?;
+            let next = stream.next(packet_time, is_held || stream.is_late(now), now)?;
             Some(Choice { flow: *flow, served_at: stream.served_at, next })
         });
         all.min_by_key(|choice| (choice.next.layer, choice.served_at, choice.flow))

@@ -57,6 +57,8 @@ const WITH_PACKET: f64 = 2.0;
 /// Age of a packet of the base, in 1/255 of the deadline, from which on enhancement layers wait
 /// for it wherever its loss is known of.
 const HOLD: u8 = 96;
+/// The same of a packet of another stream.
+pub(crate) const HOLD_OTHERS: u8 = 192;
 
 /// Frame that goes out next.
 #[derive(Clone, Debug, PartialEq)]
@@ -495,7 +497,7 @@ impl Stream {
 
     /// Returns the age of the oldest packet of the base that a node behind this one lacks, in
     /// 1/255 of the deadline.
-    fn lag(&self, now: Instant) -> u8 {
+    pub(crate) fn lag(&self, now: Instant) -> u8 {
         let counts = |child: &&Child| child.takes(0, now) && !child.is_hopeless();
         let children: Vec<&Child> = self.part.children.values().filter(counts).collect();
         let behind = self.part.children.values().map(|child| child.lag(now)).max().unwrap_or(0);
