@@ -18,7 +18,7 @@ pub struct Body {
 }
 
 /// Titles of the golden vectors in the wire format: sender, service and kind.
-const GOLDEN: [(&str, u16, u8, u8); 38] = [
+const GOLDEN: [(&str, u16, u8, u8); 41] = [
     ("Hello.", 3, 0, 0),
     ("Hello with states.", 3, 0, 0),
     ("Hello with profiles.", 3, 0, 0),

@@ -30,6 +30,9 @@ const TICK: Duration = Duration::from_millis(25);
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest time for which a change in a tree waits to be reported.
 const NEWS_DELAY: Duration = Duration::from_millis(10);
+/// Reports that tell a change, because broadcasts are lost, and the pause between them.
+const NEWS: u8 = 3;
+const NEWS_PAUSE: Duration = Duration::from_millis(50);
 /// Time without a report or an acknowledgment after which a child is gone.
 const CHILD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Packets by broadcast after which a child reports what it has.
@@ -140,7 +143,10 @@ impl Live {
 
     /// Tells the parent of a stream soon that something has changed.
     pub(crate) fn report_soon(&mut self, cx: &mut Context<'_>, flow: FlowId) {
-        if let Some(session) = self.streams.known.get_mut(&flow) {
+        if let Some(session) = self.streams.known.get_mut(&flow)
+            && self.rule == Rule::Tree
+        {
+            session.news = NEWS;
             session.report_by(cx.now + NEWS_DELAY.mul_f64(unit(cx.rng)));
         }
     }
@@ -358,8 +364,9 @@ impl Live {
         if receivers == 0 {
             session.part.leave_notices = session.part.leave_notices.saturating_sub(1);
         }
-        let is_leaving = session.part.leave_notices > 0;
-        session.report_at = Some(cx.now + if is_leaving { TICK } else { REPORT_INTERVAL });
+        session.news = session.news.saturating_sub(1);
+        let is_repeated = session.news > 0 || session.part.leave_notices > 0;
+        session.report_at = Some(cx.now + if is_repeated { NEWS_PAUSE } else { REPORT_INTERVAL });
         Some(Filled { kind: REPORT, to: None })
     }
 

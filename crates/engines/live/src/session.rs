@@ -29,6 +29,8 @@ pub(crate) struct Session {
     pub layers: [Layer; LAYERS],
     /// When a report is due, if one is.
     pub report_at: Option<Instant>,
+    /// Reports that still have to tell a change.
+    pub news: u8,
     /// Packets by broadcast that came since the last report.
     pub unreported: u32,
 }
@@ -158,6 +160,7 @@ impl Live for Session {
             parent: None,
             layers: std::array::from_fn(|_| Layer::default()),
             report_at: None,
+            news: 0,
             unreported: 0,
         }
     }
