@@ -33,10 +33,8 @@ const MARGIN: f64 = 0.9;
 /// Packets that a next hop should lack, of those that may be lost, before they go again although
 /// that is not known. One fewer is left to answers.
 const EAGER: f64 = 1.2;
-/// Packets that should be lost on the way to a next hop when it is asked, and the same if nothing
-/// follows soon.
+/// Packets that should be lost on the way to a next hop when it is asked.
 const ASK_LOST: f64 = 0.7;
-const ASK_LOST_AT_END: f64 = 0.2;
 /// Frames of which nothing is known when a next hop is asked.
 const ASK_FRAMES: usize = 8;
 /// Share of the deadline for which a frame stays uncertain before its next hop is asked, times the
@@ -447,7 +445,6 @@ impl Stream {
 
     /// Returns the next hops that the frame which is being made asks.
     fn asked(&self, packet_time: Duration, now: Instant) -> Vec<NodeId> {
-        let is_last = self.next(packet_time, self.is_late(now), now).is_none();
         let asks = |child: &Child| {
             let Some(uncertain) = child.uncertain() else { return false };
             if child.asked_at().is_some() {
@@ -457,7 +454,6 @@ impl Stream {
             lost >= ASK_LOST
                 || uncertain.frames >= ASK_FRAMES
                 || now.since(uncertain.since) >= self.patience(child)
-                || is_last && lost >= ASK_LOST_AT_END
         };
         let children = self.part.children.iter().filter(|(_, child)| asks(child));
         children.map(|(node, _)| *node).take(MAX_ASKED).collect()
