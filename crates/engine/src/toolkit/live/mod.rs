@@ -23,5 +23,5 @@ mod streams;
 
 pub use announcement::{ANNOUNCEMENT, Announcement, Contents, Deadline, Timed, Untimed};
 pub use part::{Branch, LEAVE_NOTICES, Live, MAX_CHILDREN, Member, Part, Place};
-pub use receiver::{Listener, Receiver, minimum_bps};
+pub use receiver::{Listener, Receiver, Shortfall, minimum_bps};
 pub use streams::{ANNOUNCE_INTERVAL, MAX_STREAMS, Streams};

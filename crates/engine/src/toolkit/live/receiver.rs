@@ -46,10 +46,44 @@ pub fn minimum_bps(utility: &UtilityConfig) -> Result<f64, StreamError> {
     }))
 }
 
+/// Counts what is missing of a stream, from one announcement to the next.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shortfall {
+    before: Option<Counts>,
+}
+
+/// Counts at the latest announcement.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    /// Packets that had entered, modulo 2^32.
+    sent: [u32; LAYERS],
+    /// Packets that had come before the first announcement.
+    early: [u64; LAYERS],
+}
+
+impl Shortfall {
+    /// Takes the packets of each layer that have entered the stream. `counters` says what has come.
+    pub fn handle_announcement(&mut self, sent: &[u32], counters: &mut Receiving) {
+        let mut padded = [0; LAYERS];
+        padded.iter_mut().zip(sent).for_each(|(padded, sent)| *padded = *sent);
+        let early = self.before.map_or(counters.packets, |before| before.early);
+        if let Some(before) = self.before {
+            for layer in 0..LAYERS {
+                let more = padded[layer].wrapping_sub(before.sent[layer]);
+                counters.offered[layer] += u64::from(more);
+                let came = counters.packets[layer].saturating_sub(early[layer]);
+                counters.missing[layer] = counters.offered[layer].saturating_sub(came);
+            }
+        }
+        self.before = Some(Counts { sent: padded, early });
+    }
+}
+
 /// A receiver at this node.
 #[derive(Debug, Default)]
 pub struct Receiver {
     counters: Receiving,
+    shortfall: Shortfall,
     latest: Option<Snapshot>,
     spans: VecDeque<Span>,
 }
@@ -80,6 +114,7 @@ const INITIAL_LENGTH: f64 = 1000.0;
 
 impl Listener for Receiver {
     fn handle_announcement(&mut self, sent: &[u32], now: Instant) {
+        self.shortfall.handle_announcement(sent, &mut self.counters);
         let mut padded = [0; LAYERS];
         padded.iter_mut().zip(sent).for_each(|(padded, sent)| *padded = *sent);
         let Receiving { packets, bytes, .. } = &self.counters;
@@ -116,7 +151,7 @@ impl Receiver {
     #[must_use]
     pub fn new(minimum_bps: f64) -> Self {
         let counters = Receiving { minimum_bps, ..Receiving::default() };
-        Self { counters, latest: None, spans: VecDeque::new() }
+        Self { counters, ..Self::default() }
     }
 
     /// Counts a packet.
@@ -162,5 +197,29 @@ impl Receiver {
         } else {
             Some(StreamProblem::BelowMinimum { rate_bps, minimum_bps })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_counted_from_the_first_announcement_on() {
+        let mut receiver = Receiver::new(0.0);
+        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
+        let counts = |receiver: &Receiver| {
+            let status = receiver.status(Some(NodeId(1)));
+            [status.offered, status.missing].map(|layers| [layers[0], layers[1]])
+        };
+        (0..3).for_each(|_| receiver.receive(0, 100));
+        receiver.handle_announcement(&[u32::MAX, 7], at(1));
+        assert_eq!(counts(&receiver), [[0, 0], [0, 0]]);
+        (0..8).for_each(|_| receiver.receive(0, 100));
+        receiver.handle_announcement(&[9, 17], at(6));
+        assert_eq!(counts(&receiver), [[10, 10], [2, 10]]);
+        (0..2).for_each(|_| receiver.receive(0, 100));
+        receiver.handle_announcement(&[9, 17], at(11));
+        assert_eq!(counts(&receiver), [[10, 10], [0, 10]]);
     }
 }
