@@ -8,6 +8,8 @@ use ncmesh_wire::{FlowId, frame, record};
 
 /// Kind of the frame.
 pub const ANNOUNCEMENT: u8 = 3;
+/// Time between a source's announcements.
+pub const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A stream as its source announces it.
 #[derive(Clone, Debug, PartialEq, Eq)]

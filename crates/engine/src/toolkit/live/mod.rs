@@ -21,7 +21,9 @@ mod part;
 mod receiver;
 mod streams;
 
-pub use announcement::{ANNOUNCEMENT, Announcement, Contents, Deadline, Timed, Untimed};
+pub use announcement::{
+    ANNOUNCE_INTERVAL, ANNOUNCEMENT, Announcement, Contents, Deadline, Timed, Untimed,
+};
 pub use part::{Branch, LEAVE_NOTICES, Live, MAX_CHILDREN, Member, Part, Place};
 pub use receiver::{Listener, Receiver, Shortfall, minimum_bps};
-pub use streams::{ANNOUNCE_INTERVAL, MAX_STREAMS, Streams};
+pub use streams::{MAX_STREAMS, Streams};

@@ -1,8 +1,7 @@
 //! A node's part in a stream: as source, as receiver, and as parent of other nodes.
 
-use super::announcement::{Announcement, Contents};
+use super::announcement::{ANNOUNCE_INTERVAL, Announcement, Contents};
 use super::receiver::Listener;
-use super::streams::ANNOUNCE_INTERVAL;
 use crate::counters::DropReason;
 use crate::event::Event;
 use crate::stream::{Receiving, Sending, StreamQueue, StreamStatus};

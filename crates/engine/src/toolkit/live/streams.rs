@@ -14,8 +14,6 @@ use std::collections::BTreeMap;
 
 /// Most streams that a node knows, and most groups that it joins.
 pub const MAX_STREAMS: usize = 32;
-/// Time between a source's announcements.
-pub const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
 /// Time without an announcement after which a stream is forgotten.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(22);
 
