@@ -32,7 +32,7 @@ DESCRIPTION = "Network coding for wireless meshes"
 # As files of archives are dated, so that a build gives the same bytes tomorrow: 2026-01-01.
 EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH", "1767225600"))
 # A router's build has every engine: a relay serves what others choose.
-ENGINES = "cascade,file,braid,forward,xor,core,mc2,delta,multirate"
+ENGINES = "cascade,file,braid,forward,xor,core,mc2,delta,multirate,live"
 ROUTER_LIMIT = 2_500_000
 
 

@@ -41,6 +41,7 @@ LAYERS = [
         "ncmesh-engine-delta",
         "ncmesh-engine-file",
         "ncmesh-engine-forward",
+        "ncmesh-engine-live",
         "ncmesh-engine-mc2",
         "ncmesh-engine-multirate",
         "ncmesh-engine-xor",

@@ -295,6 +295,10 @@ class StreamReceiver:
     """Packets that arrived with wrong bytes, or twice."""
     mean_delay_s: float | None
     """Mean time from acceptance at the source to arrival, s. Null if nothing arrived."""
+    whole_base_s: int | None
+    """
+    Whole seconds of the measurement of which every packet of the base arrived. Simulator only.
+    """
     series: StreamSeries
     """Rate over time."""
     problem: str | None
@@ -313,6 +317,15 @@ class StreamLayer:
     """Rate of these packets, bit/s."""
     share: float
     """Packets that arrived, divided by the packets that the source accepted."""
+    out_of_order: int | None
+    """Packets that arrived after a later one of the layer. Simulator only."""
+    delay_p50_s: float | None
+    """
+    Median of the time from acceptance at the source to arrival, s. Simulator only; null if nothing
+    arrived.
+    """
+    delay_p99_s: float | None
+    """The same of the slowest of 100 packets."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,8 @@ from ncmesh.bench.cliques import cliques
 from ncmesh.bench.command import check_floor
 from ncmesh.bench.file import FILE
 from ncmesh.bench.instances import LEAST_DELIVERY, connected, group
+from ncmesh.bench.layers import Limit, Stream, optimum, utility
+from ncmesh.bench.stream import STREAM, offered, share_of_optimum, tree_transmissions, xi
 from ncmesh.bench.tunnel import TUNNEL
 from ncmesh.failure import FailureError, Kind
 
@@ -88,6 +90,42 @@ def test_a_clique_bounds_what_its_nodes_send():
     assert 1 < load <= 3 < total
     everyone = [range(len(of.names))]
     assert least_load(of.delivery, source, [receiver], everyone) == pytest.approx(total, rel=1e-3)
+
+
+def test_layers_reach_receivers_as_far_as_the_channel_carries_them():
+    # Two receivers beside the source; frames to the second are lost half of the time.
+    delivery = np.array([[0, 1, 0.5], [0, 0, 0], [0, 0, 0]])
+    streams = [Stream(0, [1, 2], [2.0, 6.0])]
+    found = optimum(delivery, streams, [Limit([0], 8.0)], 0.1)
+    ((near, far),) = found.rates
+    # A frame serves both, so the far one gets half of each packet sent to the near one.
+    assert near == pytest.approx([2.0, 6.0])
+    assert far == pytest.approx([1.0, 3.0])
+    with_more = optimum(delivery, streams, [Limit([0], 80.0)], 0.1)
+    assert with_more.rates == [[pytest.approx([2.0, 6.0])] * 2]
+
+
+def test_streams_offer_shares_of_what_a_tree_carries():
+    # Over a line the tree is the line: the source, and a relay for each further hop.
+    line = np.diag([0.5, 0.8], 1) + np.diag([0.5, 0.8], -1)
+    assert tree_transmissions(line, 0, [2]) == pytest.approx(1 / 0.5 + 1 / 0.8)
+    assert tree_transmissions(line, 1, [0, 2]) == pytest.approx(1 / 0.5)
+    of = mesh("line-4-20")
+    (case,) = STREAM.instances(of, ["2 of 3 layers fit of 3 sources"], [1])
+    streams = offered(case)
+    # The mesh has one node besides the receivers.
+    assert [stream.source for stream in streams] == [of.names.index(case.source)]
+    (alone,) = STREAM.instances(of, ["3 of 3 layers fit"], [1])
+    (stream,) = offered(alone)
+    whole = 1 / (
+        of.air.seconds(1000) * tree_transmissions(of.delivery, stream.source, [*stream.receivers])
+    )
+    assert sum(stream.layers) == pytest.approx(0.6 * whole)
+    rates = [8000 * sum(stream.layers)] * len(stream.receivers)
+    best = utility([sum(stream.layers)] * len(rates), xi(stream))
+    assert share_of_optimum(alone, {"rates_bps": rates}, best) == pytest.approx(1)
+    half = {"rates_bps": [rate / 2 for rate in rates]}
+    assert share_of_optimum(alone, half, best) == pytest.approx(0.52 / 1.02)
 
 
 def test_time_follows_from_the_channel():

@@ -196,6 +196,10 @@ pub struct Receiving {
     pub packets: [u64; LAYERS],
     /// Bytes received, by layer.
     pub bytes: [u64; LAYERS],
+    /// Packets that the source sent from the first announcement heard to the latest, by layer.
+    pub offered: [u64; LAYERS],
+    /// Packets of these that have not come, by layer. Those on their way are among them.
+    pub missing: [u64; LAYERS],
     /// Virtual queue (Z), packets.
     pub z: f64,
     /// Virtual pressure (Y), packets.

@@ -31,6 +31,10 @@ const ENTRIES: &[Entry] = &[
     ncmesh_engine_delta::DELTA,
     #[cfg(feature = "multirate")]
     ncmesh_engine_multirate::MULTIRATE,
+    #[cfg(feature = "live")]
+    ncmesh_engine_live::STREAM_TREE,
+    #[cfg(feature = "live")]
+    ncmesh_engine_live::SMF,
     #[cfg(feature = "core")]
     ncmesh_engine_core::CORE,
     #[cfg(feature = "core")]

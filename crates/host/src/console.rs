@@ -63,6 +63,8 @@ pub fn receiving_values(receiving: &Receiving, layers: usize) -> StreamReceiverV
     StreamReceiverValues {
         packets: receiving.packets[..layers].to_vec(),
         bytes: receiving.bytes[..layers].to_vec(),
+        offered: receiving.offered[..layers].to_vec(),
+        missing: receiving.missing[..layers].to_vec(),
         z: receiving.z,
         pressure: receiving.pressure,
         min_rate_bps: receiving.minimum_bps,

@@ -10,6 +10,9 @@ MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
 # Preamble, DIFS and slot in seconds, and the first contention window.
 PHYS = {"802.11b": (192e-6, 50e-6, 20e-6, 31), "802.11a": (20e-6, 34e-6, 9e-6, 15)}
 
+OUTER_FRAME = 33
+"""Bytes of ncmesh's outer frame, which every data frame has."""
+
 # Limits and rates of the scoreboard are meant for a channel of this bit rate.
 REFERENCE_BIT_RATE = 11e6
 
@@ -40,6 +43,13 @@ class Air:
     @property
     def frame_s(self) -> float:
         """Return the mean time of a full broadcast frame on an idle channel, s."""
+        return self._seconds(self.mtu)
+
+    def seconds(self, packet: int) -> float:
+        """Return the mean time of a broadcast frame with a packet of so many bytes, s."""
+        return self._seconds(packet + OUTER_FRAME)
+
+    def _seconds(self, length: int) -> float:
         preamble, difs, slot, window = PHYS[self.phy]
-        bits = 8 * (self.mtu + self.mac_overhead)
+        bits = 8 * (length + self.mac_overhead)
         return preamble + difs + slot * window / 2 + bits / self.bit_rate

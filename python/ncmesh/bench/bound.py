@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ncmesh.bench.air import Air
+from ncmesh.bench.air import OUTER_FRAME, Air
 from ncmesh.bench.meshes import Matrix
 from ncmesh.failure import FailureError, Kind
 
@@ -38,9 +38,6 @@ LEAST_GAIN = 1e-4
 SMALL_COST = 1e-9
 # A lossless link counts as one with this loss.
 LEAST_LOSS = 1e-300
-
-OUTER_FRAME = 33
-"""Bytes of ncmesh's outer frame, which every data frame has."""
 
 
 class UnreachableError(ValueError):
@@ -91,8 +88,27 @@ def most_bps(transmissions: float, air: Air) -> float:
     return 8 * (air.mtu - OUTER_FRAME) / (transmissions * air.frame_s)
 
 
-class _Rows:
-    """Rows to be added to a program, with the same limits for all."""
+def worst_prefix(
+    flow: NDArray[np.float64], delivery: NDArray[np.float64], sent: float
+) -> NDArray[np.intp] | None:
+    """
+    Return the set of neighbours whose flow exceeds most what `sent` packets bring, if any does.
+
+    `flow` and `delivery` are those to each neighbour.
+    """
+    strength = -np.log(np.maximum(1.0 - delivery, LEAST_LOSS))
+    order = np.argsort(-flow / strength)
+    order = order[flow[order] > TOLERANCE]
+    if len(order) < 2:
+        return None
+    reach = 1.0 - np.exp(-np.cumsum(strength[order]))
+    excess = np.cumsum(flow[order]) - sent * reach
+    worst = int(np.argmax(excess))
+    return order[: worst + 1] if excess[worst] > TOLERANCE else None
+
+
+class Rows:
+    """Rows to be added to a program: all are at most a limit, or all equal to one."""
 
     def __init__(self) -> None:
         self.starts: list[int] = []
@@ -101,6 +117,7 @@ class _Rows:
         self.upper: list[float] = []
 
     def add(self, upper: float, *entries: tuple[int, float]) -> None:
+        """Add a row: columns, each with its factor, and the limit of their sum."""
         self.starts.append(len(self.columns))
         self.upper.append(upper)
         for column, value in entries:
@@ -160,7 +177,7 @@ class _Program:
 
     def minimise_load(self, cliques: Collection[Collection[int]]) -> float:
         """Minimise the transmissions of the most loaded clique."""
-        rows = _Rows()
+        rows = Rows()
         for clique in cliques:
             rows.add(0.0, (0, -1.0), *((self.sent + node, 1.0) for node in clique))
         rows.move_to(self.solver)
@@ -168,7 +185,7 @@ class _Program:
 
     def _conserve(self, source: int) -> None:
         """Conserve flow at all nodes but the receiver; the source has one packet more."""
-        rows = _Rows()
+        rows = Rows()
         for number, receiver in enumerate(self.receivers):
             entries: list[list[tuple[int, float]]] = [[] for _ in range(self.nodes)]
             for i, neighbours in enumerate(self.neighbours):
@@ -183,7 +200,7 @@ class _Program:
 
     def _begin_cuts(self) -> None:
         """Begin with each neighbour alone, and with all of them."""
-        rows = _Rows()
+        rows = Rows()
         for number in range(len(self.receivers)):
             for i, neighbours in enumerate(self.neighbours):
                 for place in range(len(neighbours)):
@@ -206,7 +223,7 @@ class _Program:
                 raise UnreachableError("a receiver has no path from the source")
             solution = np.array(self.solver.getSolution().col_value)
             before, bound = bound, float(solution[minimised].sum())
-            rows = _Rows()
+            rows = Rows()
             for number in range(len(self.receivers)):
                 for i in range(self.nodes):
                     self._cut_off(rows, solution, number, i)
@@ -214,26 +231,18 @@ class _Program:
                 return bound
             rows.move_to(self.solver)
 
-    def _cut_off(
-        self, rows: _Rows, solution: NDArray[np.float64], number: int, sender: int
-    ) -> None:
+    def _cut_off(self, rows: Rows, solution: NDArray[np.float64], number: int, sender: int) -> None:
         """Add the most violated set of a sender's neighbours for one receiver, if there is one."""
         neighbours = self.neighbours[sender]
         begin = self._flow(number, sender, 0)
         flow = solution[begin : begin + len(neighbours)]
-        strength = -np.log(np.maximum(1.0 - self.delivery[sender, neighbours], LEAST_LOSS))
-        order = np.argsort(-flow / strength)
-        order = order[flow[order] > TOLERANCE]
-        if len(order) < 2:
-            return
-        reach = 1.0 - np.exp(-np.cumsum(strength[order]))
-        excess = np.cumsum(flow[order]) - solution[self.sent + sender] * reach
-        worst = int(np.argmax(excess))
-        if excess[worst] > TOLERANCE:
-            self._cut(rows, number, sender, order[: worst + 1])
+        sent = float(solution[self.sent + sender])
+        places = worst_prefix(flow, self.delivery[sender, neighbours], sent)
+        if places is not None:
+            self._cut(rows, number, sender, places)
 
     def _cut(
-        self, rows: _Rows, number: int, sender: int, places: Sequence[int] | NDArray[np.intp]
+        self, rows: Rows, number: int, sender: int, places: Sequence[int] | NDArray[np.intp]
     ) -> None:
         """Limit the flow to a set of neighbours by the share of packets that any of it receives."""
         lost = np.prod(1.0 - self.delivery[sender, self.neighbours[sender][places]])

@@ -1,4 +1,4 @@
-"""The bounds of files, each computed once and kept in a file beside the results."""
+"""The bounds of instances, each computed once and kept in a file beside the results."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from ncmesh.bench.bound import least_load, least_transmissions
 from ncmesh.bench.cliques import cliques
 from ncmesh.bench.files import replace
 from ncmesh.bench.instances import Instance
+from ncmesh.bench.layers import Limit, optimum
+from ncmesh.bench.stream import PACKET, XI, offered, xi
 from ncmesh.campaign.scenario import hash_of
 from ncmesh.failure import FailureError, Kind
 
+# Streams have a program for each layer. Links that deliver no more than this are left out there.
+WEAK_STREAM_LINK = 0.1
+# Flows over an arc that the program of an instance may have at most: about a minute.
+MOST_FLOWS = 20_000
 # Links of radios with fading that deliver no more than this are left out: there are many, and the
 # program would take minutes. This raises the bound by 1 to 2 %.
 WEAK_RADIO_LINK = 0.05
@@ -50,5 +56,33 @@ class Bounds:
             total = least_transmissions(mesh.delivery, source, to, weak)
             clique = least_load(mesh.delivery, source, to, cliques(mesh), weak)
             self.known[key] = [total, clique]
-            replace(self.file, lambda draft: draft.write_text(json.dumps(self.known)))
+            self._keep()
         return Bound(*self.known[key])
+
+    def of_streams(self, instance: Instance) -> float | None:
+        """
+        Return the utility of the optimum of an instance of streams.
+
+        It takes seconds if it is not known yet. None if the program would take too long.
+        """
+        mesh = instance.mesh
+        streams = offered(instance)
+        least = WEAK_STREAM_LINK
+        arcs = int((mesh.delivery > least).sum())
+        flows = sum(len(stream.receivers) * len(stream.layers) for stream in streams)
+        if mesh.moves or arcs * flows > MOST_FLOWS:
+            return None
+        delivery = [f"{p:.6g}" for p in mesh.delivery.flat]
+        told = [[stream.source, *stream.receivers, *stream.layers] for stream in streams]
+        key = hash_of([delivery, mesh.names, told, least, XI])
+        if key not in self.known:
+            packets = 1.0 / mesh.air.seconds(PACKET)
+            limits = [Limit(clique, packets) for clique in cliques(mesh)]
+            # Streams of an instance have the same layers, so one xi serves all.
+            found = optimum(mesh.delivery, streams, limits, xi(streams[0]), least)
+            self.known[key] = found.utility
+            self._keep()
+        return float(self.known[key])
+
+    def _keep(self) -> None:
+        replace(self.file, lambda draft: draft.write_text(json.dumps(self.known)))

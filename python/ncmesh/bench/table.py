@@ -68,6 +68,9 @@ SCHEMA = pa.schema(
         # Streams.
         ("rates_bps", pa.list_(pa.float64())),
         ("mean_rate_bps", pa.float64()),
+        ("base_shares", pa.list_(pa.float64())),
+        ("least_base_share", pa.float64()),
+        ("optimum_share", pa.float64()),
     ]
 )
 KEY = b"ncmesh.scoreboard"
@@ -103,8 +106,13 @@ def row(service: Service, instance: Instance, run: Row, bounds: Bounds, commit: 
         "rate_bps": instance.rate_bps,
         **service.read(instance, run),
     }
+    if service is stream.STREAM:
+        best = bounds.of_streams(instance)
+        if best is not None:
+            found["optimum_share"] = stream.share_of_optimum(instance, found, best)
+        return found
     has_bound = service is file.FILE or tunnel.has_bound(instance.case)
-    if service is stream.STREAM or mesh.moves or not has_bound:
+    if mesh.moves or not has_bound:
         return found
 
     bound = bounds.of(instance)

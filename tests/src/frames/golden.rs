@@ -18,7 +18,7 @@ pub struct Body {
 }
 
 /// Titles of the golden vectors in the wire format: sender, service and kind.
-const GOLDEN: [(&str, u16, u8, u8); 38] = [
+const GOLDEN: [(&str, u16, u8, u8); 41] = [
     ("Hello.", 3, 0, 0),
     ("Hello with states.", 3, 0, 0),
     ("Hello with profiles.", 3, 0, 0),
@@ -57,6 +57,9 @@ const GOLDEN: [(&str, u16, u8, u8); 38] = [
     ("`delta` data.", 3, 28, 1),
     ("`delta` report.", 3, 28, 2),
     ("`delta` announcement.", 1, 28, 3),
+    ("`stream_tree` data.", 1, 29, 1),
+    ("`stream_tree` report.", 2, 29, 2),
+    ("`stream_tree` announcement.", 1, 29, 3),
 ];
 
 /// Returns the golden vectors of the wire format, with their titles.

@@ -13,6 +13,7 @@ mod delta;
 mod layouts;
 mod lengths;
 mod lies;
+mod live;
 mod mc2;
 mod more;
 mod never_still;

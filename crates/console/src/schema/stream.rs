@@ -37,6 +37,10 @@ state! {
     api {
         /// Bytes received, by layer.
         bytes: Vec<Count>, "Bytes", Bytes;
+        /// Packets that the source sent from the first announcement heard to the latest, by layer.
+        offered: Vec<Count>, "Offered packets", Packets;
+        /// Packets of these that have not come, by layer. Those on their way are among them.
+        missing: Vec<u64>, "Missing", Packets;
         /// Virtual queue (Z), packets.
         z: f64, "Virtual queue", Packets;
         /// Virtual pressure (Y), packets.

@@ -11,6 +11,7 @@
 //! | [`flow`] | identity of a tunnel's flow |
 //! | [`flow_counters`] | counters for each flow |
 //! | [`hop`] | the hop: how the default engines decide what to send next; times of its answers |
+//! | [`live`] | announcements, membership and records of live streams |
 //! | [`pacing`] | pauses that keep data frames of a path from colliding |
 //! | [`passing`] | reports passed on to a node that does not hear their author |
 //! | [`precedence`] | real-time traffic goes first, and keeps nobody out |
@@ -28,6 +29,7 @@ pub mod flood;
 pub mod flow;
 pub mod flow_counters;
 pub mod hop;
+pub mod live;
 pub mod pacing;
 pub mod passing;
 pub mod precedence;

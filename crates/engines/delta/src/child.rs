@@ -16,6 +16,7 @@ use crate::log::Covered;
 use ncmesh_engine::stream::LAYERS;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
+use ncmesh_engine::toolkit::live::Branch;
 use ncmesh_engine::toolkit::report::ReportPolicy;
 use ncmesh_engine::toolkit::sequence::Serial;
 use std::collections::VecDeque;
@@ -117,6 +118,12 @@ pub(crate) struct Uncertain {
     pub frames: usize,
     /// When the first of them was sent.
     pub since: Instant,
+}
+
+impl Branch for Child {
+    fn receivers(&self) -> u32 {
+        self.receivers
+    }
 }
 
 impl Child {

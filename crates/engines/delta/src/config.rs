@@ -1,7 +1,5 @@
 //! Settings of the engine: `[delta]` in configuration files.
 
-use ncmesh_engine::time::Duration;
-
 ncmesh_engine::settings! {
     /// Settings of the engine.
     #[derive(Clone, Debug, PartialEq)]
@@ -9,12 +7,5 @@ ncmesh_engine::settings! {
         /// Age at which packets of this node's own streams are of no use any more. Every node
         /// gives a packet up then. A longer one leaves more time to repair losses.
         pub deadline_ms: u16 = 1000, within 20..=5000, unit "ms";
-    }
-}
-
-impl DeltaConfig {
-    /// Returns the age at which a packet is given up.
-    pub(crate) fn deadline(&self) -> Duration {
-        Duration::from_millis(self.deadline_ms.into())
     }
 }

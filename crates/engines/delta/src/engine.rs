@@ -2,34 +2,20 @@
 
 use crate::child::{Child, Link};
 use crate::config::DeltaConfig;
-use crate::frame::{ANNOUNCEMENT, Announcement, DATA, Data, REPORT, State};
-use crate::monitor::Receiver;
-use crate::stream::{Made, Next, Stream, TELL_INTERVAL, What};
+use crate::frame::{DATA, Data, REPORT, State};
+use crate::stream::{HOLD_OTHERS, Made, Next, Stream, TELL_INTERVAL, What};
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
-use ncmesh_engine::toolkit::flood::Flood;
+use ncmesh_engine::toolkit::live::{ANNOUNCEMENT, Live, Member, Place, Receiver, Streams, Timed};
 use ncmesh_engine::toolkit::silence::Silence;
-use ncmesh_engine::{Class, Context, Engine, Event, Filled, Frame, Offer, TxReport};
+use ncmesh_engine::{Class, Context, Engine, Filled, Frame, Offer, TxReport};
 use ncmesh_wire::{FlowId, NodeId, ServiceId};
-use std::collections::BTreeMap;
 
 /// Service number of its frames.
 pub const ID: ServiceId = ServiceId(28);
 
-/// Most streams that a node knows.
-pub(crate) const MAX_STREAMS: usize = 32;
-/// Most next hops of a node in one stream.
-pub(crate) const MAX_CHILDREN: usize = 64;
-/// Time between a source's announcements.
-const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
-/// Announcements of a stream that follow each other sooner, and the time between them: a node that
-/// misses the first one, over a poor link, does not wait long.
-const EARLY: u32 = 3;
-const EARLY_INTERVAL: Duration = Duration::from_secs(1);
-/// Time without an announcement after which a stream is forgotten.
-const STREAM_TIMEOUT: Duration = Duration::from_secs(22);
 /// Mean airtime of a packet before one was sent.
 const FIRST_PACKET_TIME: Duration = Duration::from_millis(1);
 /// Airtime of a report in packet times, before one was sent.
@@ -60,11 +46,8 @@ enum OnAir {
 /// The engine at one node.
 pub struct Delta {
     pub(crate) config: DeltaConfig,
-    pub(crate) streams: BTreeMap<FlowId, Stream>,
-    /// Groups that this node has joined, each with its minimum rate, bit/s.
-    pub(crate) joined: BTreeMap<String, f64>,
-    /// Announcements that are being flooded.
-    pub(crate) flood: Flood<FlowId, u32>,
+    /// Its streams, and the groups that it joined, each with its minimum rate, bit/s.
+    pub(crate) streams: Streams<Stream, f64>,
     on_air: OnAir,
     /// Mean airtimes of packets and of reports.
     packet_time: DurationAverage,
@@ -83,9 +66,7 @@ impl Delta {
     pub fn new(config: DeltaConfig) -> Self {
         Self {
             config,
-            streams: BTreeMap::new(),
-            joined: BTreeMap::new(),
-            flood: Flood::new(),
+            streams: Streams::default(),
             on_air: OnAir::Other,
             packet_time: DurationAverage::default(),
             report_time: DurationAverage::default(),
@@ -116,7 +97,7 @@ impl Delta {
             self.topology_version = cx.topology.version();
             self.choose_parents(cx);
         }
-        let is_active = self.streams.values().any(Stream::tells);
+        let is_active = self.streams.known.values().any(Stream::tells);
         match (is_active, self.tick_at) {
             (true, None) => self.tick_at = Some(cx.now + TICK),
             (false, Some(_)) => self.tick_at = None,
@@ -126,11 +107,11 @@ impl Delta {
 
     /// Chooses the parent in every stream again. A new parent gets a report soon.
     pub(crate) fn choose_parents(&mut self, cx: &mut Context<'_>) {
-        for (flow, stream) in &mut self.streams {
-            if stream.source.is_some() || !stream.tells() {
+        for (flow, stream) in &mut self.streams.known {
+            if stream.part.source.is_some() || !stream.tells() {
                 continue;
             }
-            let children = &stream.children;
+            let children = &stream.part.children;
             let is_child = |node: NodeId| children.contains_key(&node);
             if stream.choice.choose(cx, flow.source, is_child) {
                 stream.report.request(cx.now + NEWS_DELAY.mul_f64(unit(cx.rng)));
@@ -140,9 +121,9 @@ impl Delta {
 
     /// Tells the parent of a stream soon that something has changed.
     pub(crate) fn report_soon(&mut self, cx: &mut Context<'_>, flow: FlowId) {
-        if let Some(stream) = self.streams.get_mut(&flow) {
-            if stream.choice.parent.is_none() && stream.source.is_none() {
-                let children = &stream.children;
+        if let Some(stream) = self.streams.known.get_mut(&flow) {
+            if stream.choice.parent.is_none() && stream.part.source.is_none() {
+                let children = &stream.part.children;
                 stream.choice.choose(cx, flow.source, |node| children.contains_key(&node));
             }
             stream.report.request(cx.now + NEWS_DELAY.mul_f64(unit(cx.rng)));
@@ -156,7 +137,7 @@ impl Delta {
         }
         self.tick_at = Some(cx.now + TICK);
         self.choose_parents(cx);
-        for stream in self.streams.values_mut() {
+        for stream in self.streams.known.values_mut() {
             stream.expire(cx.now);
             stream.remove_silent(cx.now);
             if stream.tells() && cx.now.since(stream.told_at) >= TELL_INTERVAL {
@@ -165,96 +146,23 @@ impl Delta {
         }
     }
 
-    /// Removes streams whose source is silent. This node's own streams end only by `close`.
-    fn remove_silent_streams(&mut self, cx: &mut Context<'_>) {
-        let flood = &mut self.flood;
-        self.streams.retain(|flow, stream| {
-            let is_own = stream.source.is_some();
-            let keep = is_own || cx.now.since(stream.announced_at) < STREAM_TIMEOUT;
-            if !keep {
-                flood.withdraw(flow);
-            }
-            keep
-        });
-        self.flood.drop_acknowledged(|| cx.topology.links_from(cx.me).map(|(to, _)| to));
-    }
-
-    /// Repeats the announcements of this node's own streams.
-    fn announce_again(&mut self, cx: &mut Context<'_>) {
-        for (flow, stream) in self.streams.iter_mut().filter(|(_, s)| s.source.is_some()) {
-            if cx.now.since(stream.announced_at) >= announce_interval(stream) {
-                stream.announce_after(stream.announcement.version, cx.now);
-                self.flood.publish(*flow, stream.announcement.version, cx.now, cx.rng);
-            }
-        }
-    }
-
     // ---- what is heard
 
-    fn handle_announcement(&mut self, cx: &mut Context<'_>, sender: NodeId, heard: Announcement) {
+    fn handle_announcement(&mut self, cx: &mut Context<'_>, sender: NodeId, heard: Timed) {
         let flow = heard.flow;
-        let version = heard.version;
-
-        // A neighbour repeats an announcement of this node, or lies about it.
-        if flow.source == cx.me {
-            self.flood.overheard(&flow, &version, sender);
-            return self.supersede(cx, &heard);
+        if self.streams.handle_announcement(cx, sender, heard) {
+            self.start_receiving(cx, flow);
         }
-        let is_full = self.streams.len() >= MAX_STREAMS;
-        match self.streams.get_mut(&flow) {
-            // The end of a stream that is not known here: there is nothing to end or to pass on.
-            None if heard.layers.is_empty() => return,
-            None if is_full => return cx.counters.drop(DropReason::Full),
-            None => {
-                self.streams.insert(flow, Stream::new(heard, cx.now));
-                self.flood.publish(flow, version, cx.now, cx.rng);
-                self.start_receiving(cx, flow);
-            }
-            Some(known) if version > known.announcement.version => {
-                // Group and layers of a stream never change, so a later announcement only updates
-                // its counts or ends it. An end that was a lie is revoked by the source's next
-                // announcement, with which the stream begins again.
-                let ends = heard.layers.is_empty();
-                let was_ended = known.has_ended();
-                if ends {
-                    known.end();
-                } else if was_ended {
-                    *known = Stream::new(heard.clone(), cx.now);
-                }
-                known.handle_announcement(version, heard.sent, cx.now);
-                self.flood.publish(flow, version, cx.now, cx.rng);
-                if was_ended && !ends {
-                    self.start_receiving(cx, flow);
-                }
-            }
-            // An old announcement. Its sender has it, which the flood takes note of below.
-            Some(_) => {}
-        }
-        self.flood.overheard(&flow, &version, sender);
-    }
-
-    /// Announces one of this node's own streams again if another node announced it with a later
-    /// version. The new announcement replaces the false one everywhere.
-    fn supersede(&mut self, cx: &mut Context<'_>, heard: &Announcement) {
-        let stream = self.streams.get_mut(&heard.flow);
-        let stream = stream.filter(|stream| stream.source.is_some());
-        let Some(stream) = stream.filter(|s| heard.version > s.announcement.version) else {
-            return;
-        };
-        stream.announce_after(heard.version, cx.now);
-        self.flood.publish(heard.flow, stream.announcement.version, cx.now, cx.rng);
     }
 
     /// Makes this node a receiver of a stream if it has joined its group.
     pub(crate) fn start_receiving(&mut self, cx: &mut Context<'_>, flow: FlowId) {
-        // A source does not receive its own stream.
-        let Some(stream) = self.streams.get_mut(&flow) else { return };
-        let Some(minimum_bps) = self.joined.get(&*stream.group) else { return };
-        if stream.source.is_some() || stream.has_ended() {
+        if !self.streams.start_receiving(flow, |minimum_bps| Receiver::new(*minimum_bps)) {
             return;
         }
-        stream.receiver = Some(Receiver::new(*minimum_bps));
-        stream.leave_notices = 0;
+        if let Some(stream) = self.streams.known.get_mut(&flow) {
+            stream.part.leave_notices = 0;
+        }
 
         // The report grafts this node onto the tree.
         self.report_soon(cx, flow);
@@ -263,42 +171,42 @@ impl Delta {
     /// Takes what a node says of itself. Returns whether the stream is known.
     fn handle_state(&mut self, cx: &mut Context<'_>, sender: NodeId, state: &State) -> bool {
         let nodes = u32::try_from(cx.topology.len().max(1)).unwrap_or(u32::MAX);
-        let Some(stream) = self.streams.get_mut(&state.flow) else {
+        let Some(stream) = self.streams.known.get_mut(&state.flow) else {
             cx.counters.drop(DropReason::UnknownFlow);
             return false;
         };
-        if stream.has_ended() {
+        if stream.part.has_ended() {
             return false;
         }
         stream.choice.hear(sender, state.number, cx.now);
 
         // This node cannot get from its parent what that one has given up.
         let is_parent = stream.choice.node() == Some(sender);
-        if is_parent && stream.takes_part() && state.layers.len() == stream.layers.len() {
+        if is_parent && stream.part.takes_part() && state.layers.len() == stream.part.layers.len() {
             for (lane, have) in stream.lanes.iter_mut().zip(&state.layers) {
                 lane.follow(have.oldest);
             }
         }
 
-        // A node that names another parent, or none, gets the stream elsewhere.
-        if state.parent != cx.me || state.receivers == 0 {
-            if stream.children.remove(&sender).is_some() {
-                stream.note_departure();
-                self.report_soon(cx, state.flow);
+        let member = Member { node: sender, parent: state.parent, receivers: state.receivers };
+        let is_new = match stream.part.place(member, cx.me, stream.choice.node()) {
+            Place::Elsewhere { left } => {
+                if left {
+                    stream.note_departure();
+                    self.report_soon(cx, state.flow);
+                }
+                return true;
             }
-            return true;
-        }
-        // A node's parent cannot be its next hop. Both routes change at the same time, or one of
-        // the two lies.
-        if is_parent || state.flow.source == sender || state.layers.len() != stream.layers.len() {
-            cx.counters.drop(DropReason::Stale);
-            return true;
-        }
-        let is_new = !stream.children.contains_key(&sender);
-        if is_new && stream.children.len() >= MAX_CHILDREN {
-            cx.counters.drop(DropReason::Full);
-            return true;
-        }
+            Place::Refused(why) => {
+                cx.counters.drop(why);
+                return true;
+            }
+            Place::Child { .. } if state.layers.len() != stream.part.layers.len() => {
+                cx.counters.drop(DropReason::Stale);
+                return true;
+            }
+            Place::Child { is_new } => is_new,
+        };
 
         let ends = stream.ends();
         let link = Link {
@@ -307,11 +215,11 @@ impl Delta {
         };
         let covered = stream.log.covered_by(state);
         let new = || Child::new(state, ends, link, cx.now);
-        let child = stream.children.entry(sender).or_insert_with(new);
+        let child = stream.part.children.entry(sender).or_insert_with(new);
         child.hear(state, covered, cx.now);
         child.receivers = u32::from(state.receivers).min(nodes);
-        stream.leave_notices = 0;
-        if stream.source.is_none() {
+        stream.part.leave_notices = 0;
+        if stream.part.source.is_none() {
             // A relay begins where its next hop does.
             for (layer, lane) in stream.lanes.iter_mut().enumerate() {
                 if let Some(needs) = child.needs(layer) {
@@ -334,19 +242,21 @@ impl Delta {
         }
         let packet_time = self.packet_time();
         let slot = self.slot();
-        let Some(stream) = self.streams.get_mut(&flow).filter(|stream| stream.takes_part()) else {
+        let Some(stream) =
+            self.streams.known.get_mut(&flow).filter(|stream| stream.part.takes_part())
+        else {
             return;
         };
-        if usize::from(head.layer) >= stream.layers.len() {
+        if usize::from(head.layer) >= stream.part.layers.len() {
             return cx.counters.drop(DropReason::Malformed);
         }
         // A next hop that sends on is followed by those behind it, which are not heard here.
-        let child = stream.children.get(&sender);
+        let child = stream.part.children.get(&sender);
         if child.is_some_and(|child| child.feeds) {
             stream.pacing.make_way(packet_time, cx.now);
         }
 
-        if !data.symbol.is_empty() && stream.source.is_none() {
+        if !data.symbol.is_empty() && stream.part.source.is_none() {
             let from_parent = stream.choice.node() == Some(sender);
             match stream.absorb(head, data.symbol, from_parent, cx.now) {
                 Some(is_innovative) => {
@@ -364,7 +274,7 @@ impl Delta {
         // Answers of several next hops follow one another. One that sends on answers with its next
         // packet.
         if let Some(place) = head.asked.iter().position(|node| *node == cx.me) {
-            let sends = stream.next(packet_time, cx.now).is_some();
+            let sends = stream.next(packet_time, stream.is_late(cx.now), cx.now).is_some();
             let by_packet = packet_time.mul_f64(ANSWER_BY_PACKET);
             let wait = if sends { by_packet } else { slot * place as u32 };
             stream.report.request(cx.now + wait);
@@ -389,8 +299,11 @@ impl Delta {
             return None;
         }
         let packet_time = self.packet_time();
-        let all = self.streams.iter().filter_map(|(flow, stream)| {
-            let next = stream.next(packet_time, now)?;
+        // The base of every stream comes before enhancement layers of any.
+        let lag = self.streams.known.values().map(|stream| stream.lag(now)).max();
+        let is_held = lag >= Some(HOLD_OTHERS);
+        let all = self.streams.known.iter().filter_map(|(flow, stream)| {
+            let next = stream.next(packet_time, is_held || stream.is_late(now), now)?;
             Some(Choice { flow: *flow, served_at: stream.served_at, next })
         });
         all.min_by_key(|choice| (choice.next.layer, choice.served_at, choice.flow))
@@ -399,30 +312,13 @@ impl Delta {
     /// Returns the stream whose report is due.
     fn due_report(&self, now: Instant) -> Option<FlowId> {
         let due = |stream: &Stream| stream.report.is_due(now) && stream.tells();
-        self.streams.iter().find(|(_, stream)| due(stream)).map(|(flow, _)| *flow)
-    }
-
-    /// Writes the announcement that is due first, if there is one.
-    fn fill_announcement(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        let flow = *self.flood.due(cx.now).next()?;
-        let stream = self.streams.get(&flow);
-
-        // The stream may have been forgotten, or its source may allow longer frames than this
-        // node. Such an announcement is withdrawn, because it would stay due forever.
-        let Some(stream) = stream.filter(|stream| stream.announcement.len() <= cx.mtu) else {
-            self.flood.withdraw(&flow);
-            return None;
-        };
-        stream.announcement.write(out);
-        self.flood.sent(&flow, cx.now, cx.rng);
-        self.on_air = OnAir::Other;
-        Some(Filled { kind: ANNOUNCEMENT, to: None })
+        self.streams.known.iter().find(|(_, stream)| due(stream)).map(|(flow, _)| *flow)
     }
 
     fn fill_report(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         let flow = self.due_report(cx.now)?;
         let packet_time = self.packet_time();
-        let stream = self.streams.get_mut(&flow)?;
+        let stream = self.streams.known.get_mut(&flow)?;
         let number = stream.log.number_frame(cx.now);
         let room = cx.mtu.saturating_sub(stream.state(cx.me, number, 0, cx.now).len());
         stream.state(cx.me, number, room, cx.now).write(out);
@@ -431,7 +327,7 @@ impl Delta {
             // No parent counts copies: a source, or a node that knows no way.
             stream.report = Default::default();
         }
-        stream.leave_notices = stream.leave_notices.saturating_sub(1);
+        stream.part.leave_notices = stream.part.leave_notices.saturating_sub(1);
         self.on_air = OnAir::Report(flow);
         Some(Filled { kind: REPORT, to: None })
     }
@@ -439,7 +335,7 @@ impl Delta {
     fn fill_data(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         let Choice { flow, next, .. } = self.next(cx.now)?;
         let packet_time = self.packet_time();
-        let stream = self.streams.get_mut(&flow)?;
+        let stream = self.streams.known.get_mut(&flow)?;
         stream.served_at = cx.now;
         let Made { head, symbol, answers } = stream.make(&next, packet_time, cx)?;
         Data { head, symbol: &symbol }.write(out);
@@ -453,12 +349,6 @@ impl Delta {
     }
 }
 
-/// Returns the time from one announcement of this node's own stream to the next.
-fn announce_interval(stream: &Stream) -> Duration {
-    let is_young = stream.announcement.version <= EARLY;
-    if is_young { EARLY_INTERVAL } else { ANNOUNCE_INTERVAL }
-}
-
 /// Frame that one stream would send.
 struct Choice {
     flow: FlowId,
@@ -469,18 +359,13 @@ struct Choice {
 /// Hands the packets of a layer that became known to the host.
 fn hand_up(cx: &mut Context<'_>, stream: &mut Stream, layer: usize) {
     for packet in stream.lanes[layer].take_decoded() {
-        let Some(receiver) = &mut stream.receiver else { continue };
+        let Some(receiver) = &mut stream.part.receiver else { continue };
         if packet.is_empty() {
             cx.counters.drop(DropReason::Undecodable);
             continue;
         }
         receiver.receive(layer, packet.len());
-        cx.events.push_back(Event::StreamPacket {
-            flow: stream.announcement.flow,
-            group: stream.group.clone(),
-            layer: stream.layers[layer].clone(),
-            packet,
-        });
+        cx.events.push_back(stream.part.event(layer, packet));
     }
 }
 
@@ -499,7 +384,7 @@ impl Engine for Delta {
                 Ok(state) => drop(self.handle_state(cx, frame.sender, &state)),
                 Err(_) => cx.counters.drop(DropReason::Malformed),
             },
-            ANNOUNCEMENT => match Announcement::parse(frame.body) {
+            ANNOUNCEMENT => match Timed::parse(frame.body) {
                 Ok(announcement) => self.handle_announcement(cx, frame.sender, announcement),
                 Err(_) => cx.counters.drop(DropReason::Malformed),
             },
@@ -510,25 +395,21 @@ impl Engine for Delta {
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         self.tick(cx);
-        self.remove_silent_streams(cx);
-        self.announce_again(cx);
+        self.streams.remove_silent(cx);
+        self.streams.announce_again(cx);
         self.update(cx);
     }
 
     fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         let packet_time = self.packet_time();
-        let announcements = self.streams.values().map(|stream| {
-            let is_own = stream.source.is_some();
-            stream.announced_at + if is_own { announce_interval(stream) } else { STREAM_TIMEOUT }
-        });
-        let own = [self.tick_at, Some(self.silence.until()), self.flood.poll_timeout(after)];
-        let streams = self.streams.values().flat_map(|stream| stream.timeouts(packet_time));
-        let all = streams.chain(announcements).chain(own.into_iter().flatten());
+        let own = [self.tick_at, Some(self.silence.until()), self.streams.poll_timeout(after)];
+        let streams = self.streams.known.values().flat_map(|stream| stream.timeouts(packet_time));
+        let all = streams.chain(own.into_iter().flatten());
         all.filter(|at| *at > after).min()
     }
 
     fn offer(&self, now: Instant) -> Option<Offer> {
-        if self.due_report(now).is_some() || self.flood.due(now).next().is_some() {
+        if self.due_report(now).is_some() || self.streams.is_due(now) {
             return Some(Offer::of(Class::Control));
         }
         self.next(now).map(|_| Offer::of(Class::Data))
@@ -539,7 +420,9 @@ impl Engine for Delta {
     }
 
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        self.fill_announcement(cx, out)
+        self.on_air = OnAir::Other;
+        self.streams
+            .fill_announcement(cx, out)
             .or_else(|| self.fill_report(cx, out))
             .or_else(|| self.fill_data(cx, out))
     }
@@ -550,7 +433,7 @@ impl Engine for Delta {
             OnAir::Other => {}
             OnAir::Report(flow) => {
                 self.report_time.add(report.airtime);
-                if let Some(stream) = self.streams.get_mut(&flow) {
+                if let Some(stream) = self.streams.known.get_mut(&flow) {
                     stream.log.note_sent(cx.now);
                 }
             }
@@ -560,7 +443,7 @@ impl Engine for Delta {
                 }
                 let packet_time = self.packet_time();
                 self.silence.leave_to_answer(cx.now + self.slot() * answers);
-                if let Some(stream) = self.streams.get_mut(&flow) {
+                if let Some(stream) = self.streams.known.get_mut(&flow) {
                     stream.log.note_sent(cx.now);
                     stream.ease(packet_time, cx.now, cx.rng);
                 }

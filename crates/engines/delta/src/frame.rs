@@ -1,9 +1,10 @@
 //! Frames of the engine. Layout in bytes: `docs/reference/wire-format.md`.
 
-use ncmesh_engine::stream::{LAYERS, check_names};
+use ncmesh_engine::stream::LAYERS;
 use ncmesh_engine::time::Duration;
+use ncmesh_engine::toolkit::live::{ANNOUNCEMENT, Timed};
 use ncmesh_engine::{Malformed, Summary};
-use ncmesh_wire::layout::{Charset, Check, Layout};
+use ncmesh_wire::layout::Layout;
 use ncmesh_wire::record::{Named, bits, field, group};
 use ncmesh_wire::{FlowId, NodeId, Record, Writer, frame, record};
 
@@ -14,8 +15,6 @@ pub const NAME: &str = "delta";
 pub(crate) use ncmesh_engine::transmission::DATA;
 /// Kind of a report: what a node has, and from which neighbour it wants the rest.
 pub(crate) const REPORT: u8 = 2;
-/// Kind of a source's announcement, which is flooded.
-pub(crate) const ANNOUNCEMENT: u8 = 3;
 
 /// Frames of this engine.
 pub(crate) const LAYOUTS: &[Layout] = &[
@@ -25,7 +24,7 @@ pub(crate) const LAYOUTS: &[Layout] = &[
         "{flow} layer {stream.layer}, packets from {stream.first}",
     ),
     Layout::of::<State>(REPORT, "report", "{flow}: {membership.receivers} receivers by {parent}"),
-    Layout::of::<Announcement>(
+    Layout::of::<Timed>(
         ANNOUNCEMENT,
         "announcement",
         "{flow} to group {stream.group}, {stream.layers} layers",
@@ -229,55 +228,13 @@ impl<'a> Data<'a> {
     }
 }
 
-frame! {
-    /// A stream as its source announces it.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub(crate) struct Announcement {
-        /// the stream
-        pub flow: FlowId = field("flow", "Flow"),
-        /// counts the announcements of this stream
-        pub version: u32 = field("stream.version", "Version"),
-        /// age at which a packet is of no use any more, ms
-        pub deadline_ms: u16 = field("stream.deadline", "Deadline").within(20, 5000),
-        /// 0: the stream has ended
-        count: u8 = field("stream.layers", "Layers").within(0, LAYERS as u64)
-            => layers.len() as u8,
-        pub group: String = field("stream.group", "Group").text(Charset::Name),
-        /// the base first
-        pub layers: Vec<String> as many as count
-            = field("stream.layer.name", "Layer").text(Charset::Name),
-        check are_names(&group, &layers) => Check::Distinct(&["stream.layer.name"]),
-        /// packets of a layer that entered the stream so far
-        pub sent: Vec<u32> as many as count = field("stream.sent", "Packets sent"),
-    }
-}
-
-/// Returns whether a stream may have these names. At its end it has no layers.
-fn are_names(group: &str, layers: &[String]) -> bool {
-    let placeholder = ["base".to_owned()];
-    check_names(group, if layers.is_empty() { &placeholder } else { layers }).is_ok()
-}
-
-impl Announcement {
-    /// Returns the length of its frame body, bytes.
-    pub(crate) fn len(&self) -> usize {
-        let names: usize = self.layers.iter().map(|name| 1 + name.len()).sum();
-        Self::LEN + self.group.len() + names + 4 * self.sent.len()
-    }
-
-    /// Returns the age at which a packet is given up.
-    pub(crate) fn deadline(&self) -> Duration {
-        Duration::from_millis(self.deadline_ms.into())
-    }
-}
-
 /// Returns what traces show of a frame; `None` if it is malformed.
 pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
     let summary = |flow, what| Summary { flow: Some(flow), ..Summary::new(NAME, what) };
     match kind {
         DATA => Some(summary(Data::parse(body).ok()?.head.state.flow, "data")),
         REPORT => Some(summary(State::parse(body).ok()?.flow, "report")),
-        ANNOUNCEMENT => Some(summary(Announcement::parse(body).ok()?.flow, "announcement")),
+        ANNOUNCEMENT => Some(summary(Timed::parse(body).ok()?.flow, "announcement")),
         _ => None,
     }
 }

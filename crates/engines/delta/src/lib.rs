@@ -36,7 +36,6 @@
 //! | `child` | a next hop: what it has, what is on its way to it |
 //! | `log` | frames that were sent, and which of them a state covers |
 //! | `parent` | which neighbour the stream comes from |
-//! | `monitor` | what a receiver got, and what it lacks |
 //! | `frame` | frames |
 
 mod api;
@@ -46,7 +45,6 @@ mod engine;
 mod frame;
 mod lane;
 mod log;
-mod monitor;
 mod parent;
 mod stream;
 

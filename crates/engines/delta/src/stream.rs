@@ -4,21 +4,19 @@
 //! part while it is a receiver or has next hops, and tells its parent so in each frame.
 
 use crate::child::{Child, REPORT};
-use crate::frame::{Announcement, Have, Head, MAX_ASKED, MAX_MAP, State, WIDTH};
+use crate::frame::{Have, Head, MAX_ASKED, MAX_MAP, State, WIDTH};
 use crate::lane::{Lane, Times};
 use crate::log::Log;
-use crate::monitor::Receiver;
 use crate::parent::Choice;
 use ncmesh_code::Coded;
 use ncmesh_engine::Context;
 use ncmesh_engine::stream::{LAYERS, Sending, StreamQueue, StreamStatus};
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::live::{ANNOUNCE_INTERVAL, Deadline, Live, Part, Receiver};
 use ncmesh_engine::toolkit::pacing::{Pacing, PacingPolicy};
 use ncmesh_engine::toolkit::report::ReportTimer;
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// How a node pauses between packets.
 const PACING: PacingPolicy = PacingPolicy { slot: 1.5, ease: 2.0, most_ease: 8.0 };
@@ -26,18 +24,17 @@ const PACING: PacingPolicy = PacingPolicy { slot: 1.5, ease: 2.0, most_ease: 8.0
 pub(crate) const TELL_INTERVAL: Duration = Duration::from_millis(200);
 /// Time without a frame after which a next hop is gone.
 const CHILD_TIMEOUT: Duration = Duration::from_millis(2500);
-/// Reports in which a node says that it takes no part any more.
-pub(crate) const LEAVE_NOTICES: u8 = 3;
+/// Announcements of a stream that follow each other sooner, and the time between them.
+const EARLY: u32 = 3;
+const EARLY_INTERVAL: Duration = Duration::from_secs(1);
 /// Packets that a next hop lacks for certain, less those that should come with combinations, before
 /// one is sent.
 const MARGIN: f64 = 0.9;
 /// Packets that a next hop should lack, of those that may be lost, before they go again although
 /// that is not known. One fewer is left to answers.
 const EAGER: f64 = 1.2;
-/// Packets that should be lost on the way to a next hop when it is asked, and the same if nothing
-/// follows soon.
+/// Packets that should be lost on the way to a next hop when it is asked.
 const ASK_LOST: f64 = 0.7;
-const ASK_LOST_AT_END: f64 = 0.2;
 /// Frames of which nothing is known when a next hop is asked.
 const ASK_FRAMES: usize = 8;
 /// Share of the deadline for which a frame stays uncertain before its next hop is asked, times the
@@ -58,6 +55,8 @@ const WITH_PACKET: f64 = 2.0;
 /// Age of a packet of the base, in 1/255 of the deadline, from which on enhancement layers wait
 /// for it wherever its loss is known of.
 const HOLD: u8 = 96;
+/// The same of a packet of another stream.
+pub(crate) const HOLD_OTHERS: u8 = 192;
 
 /// Frame that goes out next.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,124 +87,81 @@ pub(crate) struct Made {
 /// A stream at one node.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    pub announcement: Announcement,
-    pub group: Arc<str>,
-    /// Names of the layers, the base first; none once the stream has ended.
-    pub layers: Vec<Arc<str>>,
-    /// When it was last announced.
-    pub announced_at: Instant,
-    pub source: Option<Sending>,
-    pub receiver: Option<Receiver>,
+    pub part: Part<Self>,
     pub choice: Choice,
     pub lanes: [Lane; LAYERS],
-    pub children: BTreeMap<NodeId, Child>,
     pub log: Log,
     pub report: ReportTimer,
     /// When it said last what it has.
     pub told_at: Instant,
-    pub leave_notices: u8,
     pub pacing: Pacing,
     /// When it was served last, among the streams of this node.
     pub served_at: Instant,
 }
 
-impl Stream {
-    /// Returns a stream as it is announced.
-    pub(crate) fn new(announcement: Announcement, now: Instant) -> Self {
-        let group = announcement.group.as_str().into();
-        let layers = announcement.layers.iter().map(|name| name.as_str().into()).collect();
+impl Live for Stream {
+    type Terms = Deadline;
+    type Source = Sending;
+    type Receiver = Receiver;
+    type Child = Child;
+
+    fn new(part: Part<Self>, now: Instant) -> Self {
         Self {
-            announcement,
-            group,
-            layers,
-            announced_at: now,
-            source: None,
-            receiver: None,
+            part,
             choice: Choice::default(),
             lanes: std::array::from_fn(|_| Lane::default()),
-            children: BTreeMap::new(),
             log: Log::default(),
             report: ReportTimer::default(),
             told_at: Instant::default(),
-            leave_notices: 0,
             pacing: Pacing::new(PACING, now),
             served_at: Instant::default(),
         }
     }
 
-    /// Returns whether the source has announced the end of the stream.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.layers.is_empty()
+    fn part(&self) -> &Part<Self> {
+        &self.part
     }
 
-    /// Ends the stream: this node no longer sends, receives or forwards it.
-    pub(crate) fn end(&mut self) {
-        // An announcement without layers is how the end is flooded. The stream stays until the
-        // announcement times out, so that neighbours which have not heard it can still be told.
-        self.announcement.layers.clear();
-        self.announcement.sent.clear();
-        self.layers.clear();
-        self.source = None;
-        self.receiver = None;
-        self.children.clear();
-        self.leave_notices = 0;
+    fn part_mut(&mut self) -> &mut Part<Self> {
+        &mut self.part
+    }
+
+    fn entered(&self) -> Vec<u32> {
+        self.lanes.iter().map(Lane::end).collect()
+    }
+
+    fn clear(&mut self) {
         self.lanes = std::array::from_fn(|_| Lane::default());
     }
 
-    /// Prepares the source's next announcement, with the version after `version`.
-    pub(crate) fn announce_after(&mut self, version: u32, now: Instant) {
-        // Saturates, because a neighbour may have claimed the largest version.
-        self.announcement.version = version.saturating_add(1);
-        self.announced_at = now;
-        if self.source.is_some() {
-            let ends = self.lanes.iter().map(Lane::end);
-            self.announcement.sent = ends.take(self.layers.len()).collect();
+    fn note_departure(&mut self) {
+        if !self.part.takes_part() {
+            self.part.note_departure();
+            self.clear();
         }
     }
 
-    /// Handles a later announcement. It says that `sent` packets of each layer have entered so far.
-    pub(crate) fn handle_announcement(&mut self, version: u32, mut sent: Vec<u32>, now: Instant) {
-        self.announcement.version = version;
-        self.announced_at = now;
-        // The number of layers is fixed by the first announcement. A false one may count others.
-        sent.resize(self.layers.len(), 0);
-        if let Some(receiver) = &mut self.receiver {
-            receiver.handle_announcement(&sent, now);
-        }
-        self.announcement.sent = sent;
+    /// The first announcements follow each other sooner: a node that misses one, over a poor link,
+    /// does not wait long.
+    fn announce_interval(&self) -> Duration {
+        let is_young = self.part.announcement.version <= EARLY;
+        if is_young { EARLY_INTERVAL } else { ANNOUNCE_INTERVAL }
     }
+}
 
+impl Stream {
     // ---- the tree
-
-    /// Returns the receivers reached through this node, itself included.
-    pub(crate) fn receivers(&self) -> u32 {
-        let behind = self.children.values().map(|child| child.receivers);
-        behind.fold(u32::from(self.receiver.is_some()), u32::saturating_add)
-    }
-
-    /// Returns whether this node sends, receives or passes on the stream.
-    pub(crate) fn takes_part(&self) -> bool {
-        self.source.is_some() || self.receivers() > 0
-    }
 
     /// Returns whether this node has a state to tell.
     pub(crate) fn tells(&self) -> bool {
-        self.takes_part() || self.leave_notices > 0
-    }
-
-    /// Notes that a receiver or a next hop has left. After the last one this node takes no part.
-    pub(crate) fn note_departure(&mut self) {
-        if self.receivers() == 0 && self.source.is_none() {
-            self.leave_notices = LEAVE_NOTICES;
-            self.lanes = std::array::from_fn(|_| Lane::default());
-        }
+        self.part.takes_part() || self.part.leave_notices > 0
     }
 
     /// Removes next hops that have been silent for too long. Returns whether there were any.
     pub(crate) fn remove_silent(&mut self, now: Instant) -> bool {
-        let before = self.children.len();
-        self.children.retain(|_, child| now.since(child.heard_at) < CHILD_TIMEOUT);
-        let has_departed = self.children.len() < before;
+        let before = self.part.children.len();
+        self.part.children.retain(|_, child| now.since(child.heard_at) < CHILD_TIMEOUT);
+        let has_departed = self.part.children.len() < before;
         if has_departed {
             self.note_departure();
         }
@@ -215,10 +171,10 @@ impl Stream {
     /// Returns the layers that this node wants, the base in the lowest bit.
     fn wants(&self, now: Instant) -> u8 {
         let is_wanted = |layer: &usize| {
-            let mut children = self.children.values();
-            self.receiver.is_some() || children.any(|child| child.takes(*layer, now))
+            let mut children = self.part.children.values();
+            self.part.receiver.is_some() || children.any(|child| child.takes(*layer, now))
         };
-        (0..self.layers.len()).filter(is_wanted).fold(0, |wants, layer| wants | 1 << layer)
+        (0..self.part.layers.len()).filter(is_wanted).fold(0, |wants, layer| wants | 1 << layer)
     }
 
     /// Returns the numbers behind the newest packets of each layer.
@@ -230,13 +186,13 @@ impl Stream {
 
     /// Gives up packets whose time is over.
     pub(crate) fn expire(&mut self, now: Instant) {
-        for layer in 0..self.layers.len() {
+        for layer in 0..self.part.layers.len() {
             let is_late = self.lanes[layer].expire(now);
             if !is_late {
                 continue;
             }
             let oldest = self.lanes[layer].oldest();
-            for child in self.children.values_mut() {
+            for child in self.part.children.values_mut() {
                 child.judge(layer, oldest, now);
             }
         }
@@ -248,7 +204,7 @@ impl Stream {
         let frames = child.uncertain().map_or(0, |uncertain| uncertain.frames);
         let lost = frames as f64 * (1.0 - child.delivery());
         let part = (RISK / lost).clamp(LEAST_PATIENCE, MOST_PATIENCE);
-        self.announcement.deadline().mul_f64(part)
+        self.part.announcement.deadline().mul_f64(part)
     }
 
     /// Returns when a next hop is to be asked, if nothing is heard of it before.
@@ -265,7 +221,7 @@ impl Stream {
 
     /// Returns the times at which it has something to send.
     pub(crate) fn timeouts(&self, packet_time: Duration) -> impl Iterator<Item = Instant> + '_ {
-        let questions = self.children.values();
+        let questions = self.part.children.values();
         let questions = questions.filter_map(move |child| self.question_at(child, packet_time));
         let own = [self.report.due(), Some(self.pacing.until())];
         questions.chain(own.into_iter().flatten())
@@ -273,16 +229,22 @@ impl Stream {
 
     // ---- what is sent
 
-    /// Returns what to send now, if anything.
-    pub(crate) fn next(&self, packet_time: Duration, now: Instant) -> Option<Next> {
-        if now < self.pacing.until() || self.children.is_empty() {
+    /// Returns whether packets of the base are so late at a node behind this one that enhancement
+    /// layers wait.
+    pub(crate) fn is_late(&self, now: Instant) -> bool {
+        self.lag(now) >= HOLD
+    }
+
+    /// Returns what to send now, if anything; of enhancement layers nothing if `is_held`.
+    pub(crate) fn next(&self, packet_time: Duration, is_held: bool, now: Instant) -> Option<Next> {
+        if now < self.pacing.until() || self.part.children.is_empty() {
             return None;
         }
         let base = self.next_of(0, packet_time, now);
         let first = base.or_else(|| self.question(packet_time, now));
         first.or_else(|| {
-            let mut layers = 1..self.layers.len();
-            if layers.is_empty() || self.lag(now) >= HOLD {
+            let mut layers = 1..self.part.layers.len();
+            if layers.is_empty() || is_held {
                 return None;
             }
             layers.find_map(|layer| self.next_of(layer, packet_time, now))
@@ -292,7 +254,7 @@ impl Stream {
     /// Returns what to send of a layer.
     fn next_of(&self, layer: usize, packet_time: Duration, now: Instant) -> Option<Next> {
         let lane = &self.lanes[layer];
-        let children = self.children.values().filter(|child| child.takes(layer, now));
+        let children = self.part.children.values().filter(|child| child.takes(layer, now));
         let mut children: Vec<Wanting<'_>> =
             children.map(|child| Wanting { child, lost: 0, flying: 0 }).collect();
         let needs = children.iter().map(|wanting| wanting.child.needs(layer).unwrap_or(0)).min()?;
@@ -378,11 +340,11 @@ impl Stream {
             self.question_at(child, packet_time).is_some_and(|at| at <= now)
                 && child.uncertain().is_some()
         };
-        let child = self.children.values().find(is_due)?;
+        let child = self.part.children.values().find(is_due)?;
         let asked = child.asked_at().is_some();
 
         // A packet that it may lack asks as well as a short frame, and may be what is missing.
-        let layers = (0..self.layers.len()).filter(|layer| child.takes(*layer, now));
+        let layers = (0..self.part.layers.len()).filter(|layer| child.takes(*layer, now));
         let mut may_lack = layers.map(|layer| {
             let live = self.lanes[layer].live_from(child.needs(layer).unwrap_or(0));
             let flying = live.filter(|(number, until)| {
@@ -430,9 +392,9 @@ impl Stream {
         let number = self.log.number_frame(now);
         self.note_sent(number, next, &coded, now);
         let asked = self.asked(packet_time, now);
-        let answers = asked.iter().filter(|node| !self.children[*node].feeds).count() as u32;
+        let answers = asked.iter().filter(|node| !self.part.children[*node].feeds).count() as u32;
         for node in &asked {
-            if let Some(child) = self.children.get_mut(node) {
+            if let Some(child) = self.part.children.get_mut(node) {
                 child.note_asked(now);
             }
         }
@@ -458,7 +420,7 @@ impl Stream {
     /// Returns how many packets a combination may span, so that its coefficients fit.
     fn width(&self, layer: usize, mtu: usize) -> u32 {
         let longest = self.lanes[layer].longest();
-        let room = mtu.saturating_sub(Head::room(self.layers.len()) + longest);
+        let room = mtu.saturating_sub(Head::room(self.part.layers.len()) + longest);
         ((room + Head::COEFFICIENTS + 1) as u32).min(WIDTH)
     }
 
@@ -473,7 +435,7 @@ impl Stream {
             }
         };
         let is_plain = matches!(next.what, What::Plain(_));
-        for child in self.children.values_mut() {
+        for child in self.part.children.values_mut() {
             let lacks = packets.iter().any(|packet| !child.has(next.layer, *packet));
             if lane.has_begun() && lacks && child.takes(next.layer, now) {
                 child.note_sent(number, next.layer, is_plain.then(|| packets[0]), now);
@@ -483,7 +445,6 @@ impl Stream {
 
     /// Returns the next hops that the frame which is being made asks.
     fn asked(&self, packet_time: Duration, now: Instant) -> Vec<NodeId> {
-        let is_last = self.next(packet_time, now).is_none();
         let asks = |child: &Child| {
             let Some(uncertain) = child.uncertain() else { return false };
             if child.asked_at().is_some() {
@@ -493,14 +454,13 @@ impl Stream {
             lost >= ASK_LOST
                 || uncertain.frames >= ASK_FRAMES
                 || now.since(uncertain.since) >= self.patience(child)
-                || is_last && lost >= ASK_LOST_AT_END
         };
-        let children = self.children.iter().filter(|(_, child)| asks(child));
+        let children = self.part.children.iter().filter(|(_, child)| asks(child));
         children.map(|(node, _)| *node).take(MAX_ASKED).collect()
     }
 
     fn age(&self, layer: usize, packet: u32, now: Instant) -> Duration {
-        let deadline = self.announcement.deadline();
+        let deadline = self.part.announcement.deadline();
         let until = self.lanes[layer].until(packet).unwrap_or(now);
         deadline.saturating_sub(until.since(now))
     }
@@ -510,18 +470,18 @@ impl Stream {
     /// Returns what this node says of itself in a frame, with `room` bytes for maps.
     pub(crate) fn state(&self, me: NodeId, number: u16, mut room: usize, now: Instant) -> State {
         let mut layers: Vec<Have> = Vec::new();
-        for lane in &self.lanes[..self.layers.len()] {
+        for lane in &self.lanes[..self.part.layers.len()] {
             let have = lane.have(room.min(MAX_MAP));
             room -= have.map.len();
             layers.push(have);
         }
         let handled = self.choice.handled();
         State {
-            flow: self.announcement.flow,
+            flow: self.part.announcement.flow,
             number,
             parent: self.choice.node().unwrap_or(me),
-            receivers: u16::try_from(self.receivers()).unwrap_or(u16::MAX),
-            feeds: !self.children.is_empty(),
+            receivers: u16::try_from(self.part.receivers()).unwrap_or(u16::MAX),
+            feeds: !self.part.children.is_empty(),
             wants: self.wants(now),
             lag: self.lag(now),
             handled: handled.map_or(0, |handled| handled.number),
@@ -533,16 +493,16 @@ impl Stream {
 
     /// Returns the age of the oldest packet of the base that a node behind this one lacks, in
     /// 1/255 of the deadline.
-    fn lag(&self, now: Instant) -> u8 {
+    pub(crate) fn lag(&self, now: Instant) -> u8 {
         let counts = |child: &&Child| child.takes(0, now) && !child.is_hopeless();
-        let children: Vec<&Child> = self.children.values().filter(counts).collect();
-        let behind = self.children.values().map(|child| child.lag(now)).max().unwrap_or(0);
+        let children: Vec<&Child> = self.part.children.values().filter(counts).collect();
+        let behind = self.part.children.values().map(|child| child.lag(now)).max().unwrap_or(0);
         let needs = children.iter().map(|child| child.needs(0).unwrap_or(0)).min().unwrap_or(0);
         let mut live = self.lanes[0].live_from(needs);
         let lacking = live.find(|(number, _)| children.iter().any(|child| !child.has(0, *number)));
         let own = lacking.map_or(0, |(number, _)| {
             let age = self.age(0, number, now).as_secs_f64();
-            (255.0 * age / self.announcement.deadline().as_secs_f64()) as u8
+            (255.0 * age / self.part.announcement.deadline().as_secs_f64()) as u8
         });
         own.max(behind)
     }
@@ -557,7 +517,7 @@ impl Stream {
 
     /// Waits for a random time if far fewer packets arrive than links let through.
     pub(crate) fn ease(&mut self, packet_time: Duration, now: Instant, random: &mut impl RngCore) {
-        let answering = self.children.values().filter(|child| child.answers());
+        let answering = self.part.children.values().filter(|child| child.answers());
         let shares = answering.map(Child::share_of_promise);
         if let Some(best) = shares.reduce(f64::max) {
             self.pacing.ease(best, packet_time, now, random);
@@ -577,7 +537,7 @@ impl Stream {
         let layer = usize::from(head.layer);
         let coefficients = [&[1], &head.coefficients[..]].concat();
         let coded = Coded { first: head.first, coefficients, symbol: symbol.to_vec() };
-        let deadline = self.announcement.deadline();
+        let deadline = self.part.announcement.deadline();
         let times = Times {
             first: now + deadline.saturating_sub(Head::age(head.age_of_first)),
             last: now + deadline.saturating_sub(Head::age(head.age_of_last)),
@@ -593,7 +553,7 @@ impl Stream {
 
     /// Returns the stream's state.
     pub(crate) fn status(&self) -> StreamStatus {
-        let queues = self.children.iter().map(|(to, child)| StreamQueue {
+        let queues = self.part.children.iter().map(|(to, child)| StreamQueue {
             to: *to,
             receivers: child.receivers,
             held: [0; LAYERS],
@@ -606,16 +566,9 @@ impl Stream {
             dropped: child.dropped,
             lost: 0,
         });
-        StreamStatus {
-            flow: self.announcement.flow,
-            group: self.announcement.group.clone(),
-            layers: self.announcement.layers.clone(),
-            receivers: self.receivers(),
-            parent: self.choice.node().filter(|_| self.receivers() > 0),
-            sending: self.source.clone(),
-            receiving: self.receiver.as_ref().map(|receiver| receiver.status(self.choice.node())),
-            queues: queues.collect(),
-        }
+        let receiving = self.part.receiver.as_ref();
+        let receiving = receiving.map(|receiver| receiver.status(self.choice.node()));
+        self.part.status(self.choice.node(), self.part.source.clone(), receiving, queues.collect())
     }
 }
 

@@ -5,6 +5,7 @@ use crate::packet_queue::PacketQueue;
 use crate::scheduling::{differential_backlog, pressure};
 use ncmesh_engine::stream::{LAYERS, StreamQueue};
 use ncmesh_engine::time::Instant;
+use ncmesh_engine::toolkit::live::Branch;
 use ncmesh_wire::NodeId;
 
 /// A child in a stream's tree, with the queue towards it.
@@ -34,6 +35,12 @@ pub(crate) struct ChildReport {
     pub downstream: f64,
     /// The sum of the virtual pressures (Y) that are above 0, packets.
     pub pressure: f64,
+}
+
+impl Branch for Child {
+    fn receivers(&self) -> u32 {
+        self.report.receivers
+    }
 }
 
 impl Child {

@@ -12,17 +12,17 @@ mod streams;
 
 use crate::config::MultirateConfig;
 use crate::dropping::Dropping;
-use crate::frame::{ANNOUNCEMENT, Announcement, DATA, DataHeader, REPORT, ReportEntry};
+use crate::frame::{DATA, DataHeader, REPORT, ReportEntry};
 use crate::link_rate::LinkRate;
 use crate::parameters::Parameters;
 use crate::session::{QueueLimits, Session};
 use crate::utility::Utility;
 use ncmesh_engine::counters::{DropReason, Payload};
-use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::flood::Flood;
+use ncmesh_engine::time::Instant;
+use ncmesh_engine::toolkit::live::{ANNOUNCEMENT, Streams, Untimed};
 use ncmesh_engine::topology::{Metric, Topology};
 use ncmesh_engine::{Class, Context, Engine, Filled, Frame, Offer, TxReport, TxResult};
-use ncmesh_wire::{FlowId, NodeId, ServiceId};
+use ncmesh_wire::{NodeId, ServiceId};
 use report::ReportSchedule;
 use schedule::{Medium, QueueKey};
 use std::collections::BTreeMap;
@@ -30,16 +30,8 @@ use std::collections::BTreeMap;
 /// Service number of its frames.
 pub const ID: ServiceId = ServiceId(24);
 
-/// Most streams that a node knows.
-pub(crate) const MAX_SESSIONS: usize = 32;
-/// Most children of a node in one tree.
-pub(crate) const MAX_CHILDREN: usize = 64;
 /// Most packets that all queues of a node hold together. A packet in two queues counts twice.
 const MAX_PACKETS: u32 = 65_536;
-/// Time between a source's announcements.
-const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
-/// Time without an announcement after which a stream is forgotten.
-const SESSION_TIMEOUT: Duration = Duration::from_secs(22);
 /// Reports that a child may miss before it counts as gone.
 const MAX_MISSED_REPORTS: u32 = 5;
 
@@ -48,13 +40,10 @@ pub struct Multirate {
     config: MultirateConfig,
     parameters: Parameters,
     rules: Dropping,
-    sessions: BTreeMap<FlowId, Session>,
-    /// Groups that this node has joined, each with its utility.
-    joined: BTreeMap<String, Utility>,
+    /// Its streams, and the groups that it joined, each with its utility.
+    sessions: Streams<Session, Utility>,
     /// Rates of the links to children.
     links: BTreeMap<NodeId, LinkRate>,
-    /// Announcements that are being flooded.
-    flood: Flood<FlowId, u32>,
     /// The queue that each medium serves in this slot.
     chosen: BTreeMap<Medium, QueueKey>,
     last_served: Medium,
@@ -78,10 +67,8 @@ impl Multirate {
             rules: Dropping::new(config.policy, &parameters),
             parameters,
             config,
-            sessions: BTreeMap::new(),
-            joined: BTreeMap::new(),
+            sessions: Streams::default(),
             links: BTreeMap::new(),
-            flood: Flood::new(),
             chosen: BTreeMap::new(),
             last_served: Medium::Radio,
             on_air: None,
@@ -93,7 +80,8 @@ impl Multirate {
 
     /// Returns how many packets queues may hold now.
     fn queue_limits(&self) -> QueueLimits {
-        let children = self.sessions.values().flat_map(|session| session.children.values());
+        let children =
+            self.sessions.known.values().flat_map(|session| session.part.children.values());
         let held: u32 = children.map(crate::child::Child::backlog).sum();
         QueueLimits {
             each: self.parameters.q_bound() as u32,
@@ -113,7 +101,7 @@ impl Multirate {
         }
 
         // A node without a part in any stream has no slots, and need not wake up for them.
-        let is_active = self.sessions.values().any(Session::is_active);
+        let is_active = self.sessions.known.values().any(Session::is_active);
         match (is_active, self.next_slot) {
             (true, None) => self.next_slot = Some(cx.now + self.config.slot()),
             (false, Some(_)) => {
@@ -127,11 +115,11 @@ impl Multirate {
     /// Chooses the parent in every tree again. A new parent gets a report soon.
     fn reroute(&mut self, cx: &mut Context<'_>) {
         let mut is_changed = false;
-        for (flow, session) in &mut self.sessions {
+        for (flow, session) in &mut self.sessions.known {
             // Only a node in the tree has something to tell. The old parent overhears the report,
             // which names the new one, and removes this node.
             let parent = parent(cx.topology, flow.source, cx.me);
-            is_changed |= parent != session.parent && session.receivers() > 0;
+            is_changed |= parent != session.parent && session.part.receivers() > 0;
             session.parent = parent;
         }
         if is_changed {
@@ -146,80 +134,33 @@ impl Multirate {
         // Children that crashed or moved away without a leave notice.
         let timeout = self.config.report_period() * MAX_MISSED_REPORTS;
         let mut has_departures = false;
-        for session in self.sessions.values_mut() {
-            let before = session.children.len();
-            session.children.retain(|_, child| cx.now.since(child.heard_at) < timeout);
-            if session.children.len() < before {
-                session.note_departure();
+        for session in self.sessions.known.values_mut() {
+            let before = session.part.children.len();
+            session.part.children.retain(|_, child| cx.now.since(child.heard_at) < timeout);
+            if session.part.children.len() < before {
+                session.part.note_departure();
                 has_departures = true;
             }
         }
 
-        // Streams whose source is silent. This node's own streams end only by `close`.
-        let flood = &mut self.flood;
-        self.sessions.retain(|flow, session| {
-            let is_own = session.source.is_some();
-            let keep = is_own || cx.now.since(session.announced_at) < SESSION_TIMEOUT;
-            if !keep {
-                flood.withdraw(flow);
-            }
-            keep
-        });
+        self.sessions.remove_silent(cx);
         if has_departures {
             self.report_soon(cx);
         }
 
-        // Announcements that all neighbours have need no repetition.
-        self.flood.drop_acknowledged(|| cx.topology.links_from(cx.me).map(|(to, _)| to));
-
         // Rates of links without a child. This bounds the table, and a neighbour that comes back
         // is measured anew.
-        let sessions = &self.sessions;
-        self.links.retain(|to, _| sessions.values().any(|s| s.children.contains_key(to)));
-    }
-
-    /// Repeats the announcements of this node's own streams.
-    fn announce_again(&mut self, cx: &mut Context<'_>) {
-        for (flow, session) in self.sessions.iter_mut().filter(|(_, s)| s.source.is_some()) {
-            if cx.now.since(session.announced_at) >= ANNOUNCE_INTERVAL {
-                session.announce_after(session.announcement.version, cx.now);
-                self.flood.publish(*flow, session.announcement.version, cx.now, cx.rng);
-            }
-        }
-    }
-
-    /// Returns when the next stream is due to be announced or forgotten.
-    fn next_announcement_event(&self) -> Option<Instant> {
-        let due = |session: &Session| {
-            let is_own = session.source.is_some();
-            session.announced_at + if is_own { ANNOUNCE_INTERVAL } else { SESSION_TIMEOUT }
-        };
-        self.sessions.values().map(due).min()
+        let sessions = &self.sessions.known;
+        self.links.retain(|to, _| sessions.values().any(|s| s.part.children.contains_key(to)));
     }
 
     // ---- filling
-
-    /// Writes the announcement that is due first, if there is one.
-    fn fill_announcement(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        let flow = *self.flood.due(cx.now).next()?;
-        let session = self.sessions.get(&flow);
-
-        // The stream may have been forgotten, or its source may allow longer frames than this
-        // node. Such an announcement is withdrawn, because it would stay due forever.
-        let Some(session) = session.filter(|session| session.announcement.len() <= cx.mtu) else {
-            self.flood.withdraw(&flow);
-            return None;
-        };
-        session.announcement.write(out);
-        self.flood.sent(&flow, cx.now, cx.rng);
-        Some(Filled { kind: ANNOUNCEMENT, to: None })
-    }
 
     /// Writes a packet of the queue to serve next, if one is to be served.
     fn fill_data(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         // The queue is chosen now, when the channel is granted, from the latest backlogs.
         let (medium, key) = self.next_queue()?;
-        let child = self.sessions.get_mut(&key.flow)?.children.get_mut(&key.child)?;
+        let child = self.sessions.known.get_mut(&key.flow)?.part.children.get_mut(&key.child)?;
         let packet = child.queue.as_mut()?.pop()?;
         let header = DataHeader {
             next: key.child,
@@ -265,7 +206,7 @@ impl Engine for Multirate {
                 Ok(entries) => self.handle_report(cx, frame.sender, &entries),
                 Err(_) => cx.counters.drop(DropReason::Malformed),
             },
-            ANNOUNCEMENT => match Announcement::parse(frame.body) {
+            ANNOUNCEMENT => match Untimed::parse(frame.body) {
                 Ok(announcement) => self.handle_announcement(cx, frame.sender, announcement),
                 Err(_) => cx.counters.drop(DropReason::Malformed),
             },
@@ -277,19 +218,19 @@ impl Engine for Multirate {
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         self.run_slots(cx);
         self.remove_silent(cx);
-        self.announce_again(cx);
+        self.sessions.announce_again(cx);
         self.update(cx);
     }
 
     fn poll_timeout(&self, after: Instant) -> Option<Instant> {
-        let own = [self.next_slot, self.reports.next_at(), self.next_announcement_event()];
+        let own = [self.next_slot, self.reports.next_at()];
         let due = own.into_iter().flatten().filter(|at| *at > after).min();
-        [due, self.flood.poll_timeout(after)].into_iter().flatten().min()
+        [due, self.sessions.poll_timeout(after)].into_iter().flatten().min()
     }
 
     fn offer(&self, now: Instant) -> Option<Offer> {
         // Reports first: decisions are only as good as the backlogs that neighbours know.
-        if self.is_report_due(now) || self.flood.due(now).next().is_some() {
+        if self.is_report_due(now) || self.sessions.is_due(now) {
             return Some(Offer::of(Class::Control));
         }
         self.next_queue().map(|_| Offer::of(Class::Data))
@@ -299,7 +240,8 @@ impl Engine for Multirate {
         // If the outcome of the last packet was never reported, the report on this frame must not
         // be booked on that packet's queue.
         self.on_air = None;
-        self.fill_announcement(cx, out)
+        self.sessions
+            .fill_announcement(cx, out)
             .or_else(|| self.fill_report(cx, out))
             .or_else(|| self.fill_data(cx, out))
     }
@@ -311,8 +253,8 @@ impl Engine for Multirate {
             link.handle_tx_report(&report);
         }
 
-        let session = self.sessions.get_mut(&key.flow);
-        let child = session.and_then(|session| session.children.get_mut(&key.child));
+        let session = self.sessions.known.get_mut(&key.flow);
+        let child = session.and_then(|session| session.part.children.get_mut(&key.child));
         match (child, report.result) {
             // Under load a child's reports may be lost. The acknowledgment shows that it is there.
             (Some(child), TxResult::Acked) => child.heard_at = cx.now,

@@ -2,18 +2,17 @@
 //! `docs/reference/wire-format.md`.
 
 use crate::NAME;
-use ncmesh_engine::stream::{LAYERS, check_names};
+use ncmesh_engine::stream::LAYERS;
+use ncmesh_engine::toolkit::live::{ANNOUNCEMENT, Untimed};
 use ncmesh_engine::{Malformed, Summary};
-use ncmesh_wire::layout::{Charset, Check, Layout};
+use ncmesh_wire::layout::Layout;
 use ncmesh_wire::record::{field, group};
-use ncmesh_wire::{FlowId, NodeId, Record, Writer, frame, record};
+use ncmesh_wire::{FlowId, NodeId, Record, Writer, record};
 
 /// Kind of a packet of a stream, sent to one child.
 pub(crate) use ncmesh_engine::transmission::DATA;
 /// Kind of a report of backlogs and membership.
 pub(crate) const REPORT: u8 = 2;
-/// Kind of a source's announcement, which is flooded.
-pub(crate) const ANNOUNCEMENT: u8 = 3;
 
 /// Frames of this engine.
 pub(crate) const LAYOUTS: &[Layout] = &[
@@ -23,7 +22,7 @@ pub(crate) const LAYOUTS: &[Layout] = &[
         "{flow} layer {stream.layer}, packet {stream.sequence} to {next_hop}",
     ),
     Layout::of::<Report>(REPORT, "report", "of {membership?} streams"),
-    Layout::of::<Announcement>(
+    Layout::of::<Untimed>(
         ANNOUNCEMENT,
         "announcement",
         "{flow} to group {stream.group}, {stream.layers} layers",
@@ -121,48 +120,13 @@ impl ReportEntry {
     }
 }
 
-frame! {
-    /// A stream as its source announces it.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub(crate) struct Announcement {
-        /// the stream
-        pub flow: FlowId = field("flow", "Flow"),
-        /// counts the announcements of this stream
-        pub version: u32 = field("stream.version", "Version"),
-        /// 0: the stream has ended
-        count: u8 = field("stream.layers", "Layers").within(0, LAYERS as u64)
-            => layers.len() as u8,
-        pub group: String = field("stream.group", "Group").text(Charset::Name),
-        /// the base first
-        pub layers: Vec<String> as many as count
-            = field("stream.layer.name", "Layer").text(Charset::Name),
-        check are_names(&group, &layers) => Check::Distinct(&["stream.layer.name"]),
-        /// packets of a layer that entered the stream so far, modulo 2^32
-        pub sent: Vec<u32> as many as count = field("stream.sent", "Packets sent"),
-    }
-}
-
-/// Returns whether a stream may have these names. At its end it has no layers.
-fn are_names(group: &str, layers: &[String]) -> bool {
-    let placeholder = ["base".to_owned()];
-    check_names(group, if layers.is_empty() { &placeholder } else { layers }).is_ok()
-}
-
-impl Announcement {
-    /// Returns the length of its frame body, bytes.
-    pub(crate) fn len(&self) -> usize {
-        let names: usize = self.layers.iter().map(|name| 1 + name.len()).sum();
-        Self::LEN + self.group.len() + names + 4 * self.sent.len()
-    }
-}
-
 /// Returns what traces show of a frame; `None` if it is malformed.
 pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
     let summary = |flow, what| Summary { flow, ..Summary::new(NAME, what) };
     match kind {
         DATA => Some(summary(Some(DataHeader::parse(body).ok()?.0.flow), "data")),
         REPORT => ReportEntry::parse_all(body).ok().map(|_| summary(None, "report")),
-        ANNOUNCEMENT => Some(summary(Some(Announcement::parse(body).ok()?.flow), "announcement")),
+        ANNOUNCEMENT => Some(summary(Some(Untimed::parse(body).ok()?.flow), "announcement")),
         _ => None,
     }
 }

@@ -8,6 +8,7 @@ use crate::utility::Utility;
 use ncmesh_engine::stream::{Receiving, StreamProblem};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::Average;
+use ncmesh_engine::toolkit::live::{Listener, Shortfall};
 use ncmesh_wire::NodeId;
 
 /// Length that is assumed of a packet until one has come, bytes.
@@ -28,6 +29,15 @@ pub(crate) struct LocalReceiver {
     length: Average,
     monitor: RateMonitor,
     counters: Receiving,
+    shortfall: Shortfall,
+}
+
+impl Listener for LocalReceiver {
+    fn handle_announcement(&mut self, sent: &[u32], now: Instant) {
+        self.shortfall.handle_announcement(sent, &mut self.counters);
+        let received = self.counters.bytes.iter().sum();
+        self.monitor.handle_announcement(now, sent, received, self.mean_length());
+    }
 }
 
 impl LocalReceiver {
@@ -42,6 +52,7 @@ impl LocalReceiver {
             length: Average::new(NEWEST),
             monitor,
             counters: Receiving::default(),
+            shortfall: Shortfall::default(),
         };
         local.update_pressure(parameters);
         local
@@ -54,12 +65,6 @@ impl LocalReceiver {
         self.counters.packets[packet.layer] += 1;
         self.counters.bytes[packet.layer] += bytes as u64;
         self.length.add(bytes as f64);
-    }
-
-    /// Compares what was received with what the source announces to have sent.
-    pub(crate) fn handle_announcement(&mut self, sent: &[u32], now: Instant) {
-        let received = self.counters.bytes.iter().sum();
-        self.monitor.handle_announcement(now, sent, received, self.mean_length());
     }
 
     /// Returns the mean length of packets, bytes.

@@ -211,6 +211,9 @@ impl Lab {
                     delivered,
                     rate_bps: rate(delivered),
                     share: delivered as f64 / offered as f64,
+                    out_of_order: None,
+                    delay_p50_s: None,
+                    delay_p99_s: None,
                 }
             };
             let layers = stream.layers.iter().enumerate().map(layer).collect();

@@ -147,6 +147,7 @@ impl Received {
             rate_bps: layers.iter().map(|layer| layer.rate_bps).sum(),
             layers,
             corrupt: self.corrupt,
+            whole_base_s: None,
             mean_delay_s: (all > 0).then(|| self.delays.as_secs_f64() / all as f64),
             series: StreamSeries {
                 seconds: (1..=whole).map(|n| n as f64 * SAMPLE.as_secs_f64()).collect(),

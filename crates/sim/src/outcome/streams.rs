@@ -50,6 +50,8 @@ pub struct StreamReceiverOutcome {
     pub corrupt: u64,
     /// Mean time from acceptance at the source to arrival, s. Null if nothing arrived.
     pub mean_delay_s: Option<f64>,
+    /// Whole seconds of the measurement of which every packet of the base arrived. Simulator only.
+    pub whole_base_s: Option<u64>,
     /// Rate over time.
     #[schemars(extend("x-stored" = false))]
     pub series: StreamSeries,
@@ -68,6 +70,13 @@ pub struct StreamLayerOutcome {
     pub rate_bps: f64,
     /// Packets that arrived, divided by the packets that the source accepted.
     pub share: f64,
+    /// Packets that arrived after a later one of the layer. Simulator only.
+    pub out_of_order: Option<u64>,
+    /// Median of the time from acceptance at the source to arrival, s. Simulator only; null if
+    /// nothing arrived.
+    pub delay_p50_s: Option<f64>,
+    /// The same of the slowest of 100 packets.
+    pub delay_p99_s: Option<f64>,
 }
 
 /// Rate of a receiver over time, from the beginning of the stream.

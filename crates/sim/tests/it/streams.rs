@@ -61,7 +61,10 @@ fn every_receiver_gets_what_its_links_allow_and_the_base_comes_first() {
     assert!((0.47..0.7).contains(&mbit(d)), "{shown}");
     for receiver in [b, c, d] {
         assert!(receiver.layers[0].share > 0.95, "{shown}");
-        assert_eq!(receiver.corrupt, 0);
+        assert_eq!((receiver.corrupt, receiver.layers[0].out_of_order), (0, Some(0)));
+        let (half, most) = (receiver.layers[0].delay_p50_s, receiver.layers[0].delay_p99_s);
+        assert!(half.is_some() && half <= most && most < Some(10.0), "{shown}");
+        assert!((20..=40).contains(&receiver.whole_base_s.unwrap()), "{receiver:?}");
     }
     assert!(d.layers[1].share < 0.05, "{shown}");
     // No node drops packets of the base. Most of the enhancement is dropped where the paths part.

@@ -1,10 +1,11 @@
 //! Frames of a node to its next hops, and when they go.
 
-use super::node::{FLOW, Node, has, state};
+use super::node::{FLOW, Node, announcement, has, state};
 use crate::frame::{Have, State};
 use ncmesh_engine::time::Duration;
+use ncmesh_engine::toolkit::live::Announcement;
 use ncmesh_engine::{Engine, StreamEngine};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{FlowId, NodeId};
 
 #[test]
 fn a_packet_goes_as_it_is_once_for_all_next_hops() {
@@ -78,6 +79,22 @@ fn enhancement_layers_wait_while_the_base_is_late_behind_a_next_hop() {
     assert_eq!(node.next_data(), None);
     node.report(3, &State { number: 2, ..state(2, 1, 0, [has(0), has(0)]) });
     assert_eq!(node.next_data().unwrap().packets(), [1, 0, 1]);
+}
+
+#[test]
+fn enhancement_layers_wait_for_the_base_of_another_stream_once_it_is_nearly_too_late() {
+    let mut node = Node::relay();
+    let other = FlowId { serial: 8, ..FLOW };
+    node.announce_as(1, &Announcement { flow: other, ..announcement() });
+    let says = |lag| State { flow: other, lag, ..state(2, 1, 0, [has(0), has(0)]) };
+    node.report(4, &says(150));
+    node.data(1, 0);
+    assert_eq!(node.next_data().unwrap().packets(), [1, 0, 1]);
+    node.report(4, &State { number: 1, ..says(250) });
+    node.data(1, 1);
+    assert_eq!(node.next_data(), None);
+    node.data(0, 0);
+    assert_eq!(node.next_data().unwrap().packets(), [0, 0, 1]);
 }
 
 #[test]

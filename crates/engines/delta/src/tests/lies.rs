@@ -1,10 +1,10 @@
 //! Neighbours that lie do bounded harm.
 
 use super::node::{FLOW, Node, announcement, has, state};
-use crate::engine::{MAX_CHILDREN, MAX_STREAMS};
-use crate::frame::{Announcement, Have, LAST, State};
+use crate::frame::{Have, LAST, State};
 use crate::lane::CAPACITY;
 use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::toolkit::live::{Announcement, Contents, MAX_CHILDREN, MAX_STREAMS};
 use ncmesh_wire::{FlowId, NodeId};
 
 #[test]
@@ -14,11 +14,11 @@ fn floods_of_streams_and_of_next_hops_are_bounded() {
         let flow = FlowId { source: NodeId(9), serial };
         node.announce_as(1, &Announcement { flow, ..announcement() });
     }
-    assert_eq!(node.engine.streams.len(), MAX_STREAMS);
+    assert_eq!(node.engine.streams.known.len(), MAX_STREAMS);
     assert_eq!(node.dropped(DropReason::Full), 100 - MAX_STREAMS as u64);
     // Streams that are not announced any more are forgotten.
     node.wait(30_000);
-    assert_eq!(node.engine.streams.len(), 0);
+    assert_eq!(node.engine.streams.known.len(), 0);
     node.announce();
     for sender in 100..300 {
         node.report(sender, &state(2, 1, 0, [has(0), has(0)]));
@@ -81,9 +81,10 @@ fn the_source_supersedes_a_false_end() {
     node.join();
     node.announce();
     assert_eq!(node.status().receivers, 1);
-    let end = Announcement { version: 9, layers: vec![], sent: vec![], ..announcement() };
+    let contents = Contents { group: "tv".into(), layers: vec![], sent: vec![] };
+    let end = Announcement { version: 9, contents, ..announcement() };
     node.announce_as(1, &end);
-    assert!(node.engine.streams[&FLOW].has_ended());
+    assert!(node.engine.streams.known[&FLOW].part.has_ended());
     node.announce_as(1, &Announcement { version: 10, ..announcement() });
     assert_eq!(node.status().receivers, 1);
 }

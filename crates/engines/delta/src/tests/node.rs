@@ -1,7 +1,7 @@
 //! One node whose neighbours are played by the test, honest and not.
 
 use crate::engine::{Delta, ID};
-use crate::frame::{ANNOUNCEMENT, Announcement, DATA, Data, Have, Head, REPORT, State};
+use crate::frame::{DATA, Data, Have, Head, REPORT, State};
 use crate::{DeltaConfig, NAME};
 use ncmesh_engine::counters::{Counters, DropReason};
 use ncmesh_engine::storage::MemoryStorage;
@@ -9,6 +9,7 @@ use ncmesh_engine::stream::{StreamStatus, UtilityConfig};
 use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::coder::pack;
+use ncmesh_engine::toolkit::live::{ANNOUNCEMENT, Announcement, Contents, Deadline, Timed};
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::{Context, Engine, Event, Frame, StreamEngine, TxReport, TxResult, rng};
 use ncmesh_wire::{FlowId, NodeId, StartId};
@@ -18,10 +19,10 @@ use std::collections::VecDeque;
 pub(super) const FLOW: FlowId = FlowId { source: NodeId(1), serial: 7 };
 pub(super) const MTU: usize = 1400;
 
-pub(super) fn announcement() -> Announcement {
+pub(super) fn announcement() -> Timed {
     let layers = vec!["base".to_owned(), "enh".to_owned()];
-    let sent = vec![3, 4];
-    Announcement { flow: FLOW, version: 1, deadline_ms: 1000, group: "tv".into(), layers, sent }
+    let contents = Contents { group: "tv".into(), layers, sent: vec![3, 4] };
+    Announcement { flow: FLOW, version: 1, terms: Deadline { ms: 1000 }, contents }
 }
 
 /// Returns a layer of which all packets before `needs` are there.
@@ -125,7 +126,7 @@ impl Node {
         self.announce_as(1, &announcement());
     }
 
-    pub(super) fn announce_as(&mut self, sender: u16, announcement: &Announcement) {
+    pub(super) fn announce_as(&mut self, sender: u16, announcement: &Timed) {
         let mut body = Vec::new();
         announcement.write(&mut body);
         self.handle_frame(sender, ANNOUNCEMENT, &body);
@@ -166,7 +167,7 @@ impl Node {
 
     /// Returns the number of the last frame that it sent of [`FLOW`].
     pub(super) fn last_number(&self) -> u16 {
-        self.engine.streams[&FLOW].log.last()
+        self.engine.streams.known[&FLOW].log.last()
     }
 
     /// Lets time pass, then runs its timers.

@@ -43,7 +43,7 @@ impl Multirate {
 
     /// Returns whether a report is due and would have an entry.
     pub(super) fn is_report_due(&self, now: Instant) -> bool {
-        let mut sessions = self.sessions.values();
+        let mut sessions = self.sessions.known.values();
         self.reports.next_at.is_some_and(|at| at <= now)
             && sessions.any(|session| session.parent.is_some() && session.has_report())
     }
@@ -58,19 +58,19 @@ impl Multirate {
         // its turn, however many there are.
         let after = self.reports.resume_after.take();
         let (first, second): (Vec<FlowId>, Vec<FlowId>) =
-            self.sessions.keys().partition(|flow| after.is_none_or(|after| **flow > after));
+            self.sessions.known.keys().partition(|flow| after.is_none_or(|after| **flow > after));
         let mut entries = 0;
         for flow in first.into_iter().chain(second) {
-            let Some(session) = self.sessions.get_mut(&flow) else { continue };
+            let Some(session) = self.sessions.known.get_mut(&flow) else { continue };
             let Some(parent) = session.parent.filter(|_| session.has_report()) else { continue };
             if entries == max_entries {
                 break;
             }
 
             // No receivers: this is one of the notices that the node leaves the tree.
-            let receivers = session.receivers();
+            let receivers = session.part.receivers();
             if receivers == 0 {
-                session.leave_notices = session.leave_notices.saturating_sub(1);
+                session.part.leave_notices = session.part.leave_notices.saturating_sub(1);
             }
 
             // Membership and pressure go together, since the parent needs both for W (25).
@@ -96,10 +96,10 @@ impl Multirate {
         // Plan the next report. It follows in the next slot if streams were left out or leave
         // notices remain, otherwise after the period.
         self.reports.sent_at = cx.now;
-        let is_leaving = self.sessions.values().any(|session| session.leave_notices > 0);
+        let is_leaving = self.sessions.known.values().any(|session| session.part.leave_notices > 0);
         let pause =
             if is_full || is_leaving { self.config.slot() } else { self.config.report_period() };
-        let has_more = self.sessions.values().any(crate::session::Session::has_report);
+        let has_more = self.sessions.known.values().any(crate::session::Session::has_report);
         self.reports.next_at = has_more.then_some(cx.now + pause);
         (out.len() > start).then_some(Filled { kind: REPORT, to: None })
     }

@@ -47,14 +47,14 @@ impl Multirate {
 
             // First the end of the slot, at receivers and queues: congestion control, dropping and
             // discarding.
-            for session in self.sessions.values_mut() {
+            for session in self.sessions.known.values_mut() {
                 session.next_slot(&self.rules, &self.parameters, slot, idle, cx.now);
             }
 
             // Then arrivals, which (1) adds after drops: packets that wait at this node's sources.
-            let sessions = self.sessions.iter();
+            let sessions = self.sessions.known.iter();
             let own: Vec<FlowId> = sessions
-                .filter(|(_, session)| session.source.is_some())
+                .filter(|(_, session)| session.part.source.is_some())
                 .map(|(flow, _)| *flow)
                 .collect();
             own.into_iter().for_each(|flow| self.admit_packets(cx, flow));
@@ -72,7 +72,8 @@ impl Multirate {
     /// Lets waiting packets enter this node's own stream, up to A_max in a slot.
     pub(super) fn admit_packets(&mut self, cx: &mut Context<'_>, flow: FlowId) {
         loop {
-            let source = self.sessions.get_mut(&flow).and_then(|session| session.source.as_mut());
+            let source =
+                self.sessions.known.get_mut(&flow).and_then(|session| session.part.source.as_mut());
             let Some(packet) = source.and_then(|source| source.next(self.parameters.a_max)) else {
                 return;
             };
@@ -83,7 +84,7 @@ impl Multirate {
     /// Puts a packet into the queue of each child.
     pub(super) fn replicate(&mut self, cx: &mut Context<'_>, flow: FlowId, packet: &Packet) {
         let limits = self.queue_limits();
-        let Some(session) = self.sessions.get_mut(&flow) else { return };
+        let Some(session) = self.sessions.known.get_mut(&flow) else { return };
         for _ in 0..session.replicate(packet, &self.rules, limits, cx.now) {
             cx.counters.drop(DropReason::Full);
         }
@@ -116,8 +117,8 @@ impl Multirate {
     /// Lists the queues that have packets, and either a positive differential backlog or the medium
     /// for this slot.
     fn servable_queues(&self) -> impl Iterator<Item = (Medium, QueueKey, &Child)> {
-        let all = self.sessions.iter().flat_map(|(flow, session)| {
-            let children = session.children.iter();
+        let all = self.sessions.known.iter().flat_map(|(flow, session)| {
+            let children = session.part.children.iter();
             children.map(|(child, state)| (QueueKey { child: *child, flow: *flow }, state))
         });
         all.filter(|(_, child)| child.backlog() > 0).filter_map(|(key, child)| {

@@ -1,11 +1,11 @@
 //! The ends of a stream: a source that bursts, receivers that push back.
 
-use super::node::{FLOW, Node, announcement, config, utility};
-use crate::frame::{ANNOUNCEMENT, Announcement};
+use super::node::{FLOW, Node, announcement, announcement_of, config, utility};
 use crate::{Multirate, MultirateConfig};
 use ncmesh_engine::settings::Section;
 use ncmesh_engine::stream::{StreamError, StreamPacketError, StreamProblem, UtilityConfig};
 use ncmesh_engine::testing::symmetric;
+use ncmesh_engine::toolkit::live::ANNOUNCEMENT;
 use ncmesh_engine::{Event, StreamEngine};
 
 #[test]
@@ -90,7 +90,8 @@ fn status_tells_what_keeps_a_receiver_from_its_rate() {
     for version in 1..6 {
         let sent = vec![0, version * 1000];
         let mut body = Vec::new();
-        Announcement { version, sent, ..announcement() }.write(&mut body);
+        let layers = announcement().contents.layers;
+        announcement_of(version, &layers, &sent).write(&mut body);
         node.handle_frame(1, ANNOUNCEMENT, &body);
         (0..100).for_each(|seq| node.data(1, 1, version * 1000 + seq));
         assert!(version > 3 || trouble(&node).is_none());

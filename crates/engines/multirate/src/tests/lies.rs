@@ -1,10 +1,12 @@
 //! Neighbours that lie do bounded harm.
 
-use super::node::{FLOW, Node, announcement, config, entry, utility};
-use crate::engine::{MAX_CHILDREN, MAX_SESSIONS};
-use crate::frame::{ANNOUNCEMENT, Announcement, ReportEntry};
+use super::node::{FLOW, Node, announcement, announcement_of, config, entry, utility};
+use crate::frame::ReportEntry;
 use ncmesh_engine::StreamEngine;
 use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::toolkit::live::{
+    ANNOUNCEMENT, Announcement, MAX_CHILDREN, MAX_STREAMS, Untimed,
+};
 use ncmesh_wire::{FlowId, NodeId};
 
 #[test]
@@ -44,23 +46,23 @@ fn the_source_supersedes_a_false_end() {
     node.announce();
     let handle_announcement = |node: &mut Node, flow, version, layers: &[String]| {
         let mut body = Vec::new();
-        let (layers, sent) = (layers.to_vec(), vec![0; layers.len()]);
-        Announcement { flow, version, layers, sent, ..announcement() }.write(&mut body);
+        let heard = announcement_of(version, layers, &vec![0; layers.len()]);
+        Announcement { flow, ..heard }.write(&mut body);
         node.handle_frame(1, ANNOUNCEMENT, &body);
     };
     handle_announcement(&mut node, FLOW, 9, &[]);
     assert!(node.engine.streams().is_empty());
-    handle_announcement(&mut node, FLOW, 10, &announcement().layers);
+    handle_announcement(&mut node, FLOW, 10, &announcement().contents.layers);
     assert_eq!(node.engine.streams()[0].receivers, 1);
     // The same of its own stream, whose first version was 1.
-    let own = node.with(|e, cx| e.open(cx, "own", &announcement().layers)).unwrap();
+    let own = node.with(|e, cx| e.open(cx, "own", &announcement().contents.layers)).unwrap();
     handle_announcement(&mut node, own, 7, &[]);
     node.wait(30);
     let sent = std::iter::from_fn(|| node.fill()).filter(|(kind, _)| *kind == ANNOUNCEMENT);
     let versions: Vec<_> = sent
-        .map(|(_, body)| Announcement::parse(&body).unwrap())
+        .map(|(_, body)| Untimed::parse(&body).unwrap())
         .filter(|announced| announced.flow == own)
-        .map(|announced| (announced.version, announced.layers.len()))
+        .map(|announced| (announced.version, announced.contents.layers.len()))
         .collect();
     assert_eq!(versions, [(8, 2)]);
 }
@@ -74,8 +76,8 @@ fn floods_of_streams_and_of_children_are_bounded() {
         Announcement { flow, ..announcement() }.write(&mut body);
         node.handle_frame(1, ANNOUNCEMENT, &body);
     }
-    assert_eq!(node.engine.streams().len(), MAX_SESSIONS);
-    assert_eq!(node.dropped(DropReason::Full), 100 - MAX_SESSIONS as u64);
+    assert_eq!(node.engine.streams().len(), MAX_STREAMS);
+    assert_eq!(node.dropped(DropReason::Full), 100 - MAX_STREAMS as u64);
     // Streams that are not announced any more are forgotten.
     node.wait(30_000);
     assert_eq!(node.engine.streams().len(), 0);

@@ -2,13 +2,14 @@
 //! `crates/sim/tests/it/streams.rs`.
 
 use crate::engine::{ID, Multirate};
-use crate::frame::{ANNOUNCEMENT, Announcement, DATA, DataHeader, REPORT, ReportEntry};
+use crate::frame::{DATA, DataHeader, REPORT, ReportEntry};
 use crate::{MultirateConfig, NAME};
 use ncmesh_engine::counters::{Counters, DropReason};
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::stream::UtilityConfig;
 use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::live::{ANNOUNCEMENT, Announcement, Contents, Untimed};
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::{Context, Engine, Event, Frame, TxReport, TxResult, rng};
 use ncmesh_wire::{FlowId, NodeId, StartId};
@@ -17,9 +18,14 @@ use std::collections::VecDeque;
 
 pub(super) const FLOW: FlowId = FlowId { source: NodeId(1), serial: 7 };
 
-pub(super) fn announcement() -> Announcement {
-    let layers = vec!["base".to_owned(), "enh".to_owned()];
-    Announcement { flow: FLOW, version: 1, group: "tv".into(), layers, sent: vec![3, 4] }
+pub(super) fn announcement() -> Untimed {
+    let layers = ["base".to_owned(), "enh".to_owned()];
+    announcement_of(1, &layers, &[3, 4])
+}
+
+pub(super) fn announcement_of(version: u32, layers: &[String], sent: &[u32]) -> Untimed {
+    let contents = Contents { group: "tv".into(), layers: layers.to_vec(), sent: sent.to_vec() };
+    Announcement { flow: FLOW, version, terms: (), contents }
 }
 
 pub(super) fn header() -> DataHeader {

@@ -11,10 +11,11 @@ use ncmesh_stack::Stack;
 use ncmesh_wire::FlowId;
 use std::collections::BTreeSet;
 
-/// Length and end of the measurement of a stream. A run may have been cut off before its end.
+/// Length, beginning and end of the measurement of a stream. A run may have been cut off before its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measurement {
     pub seconds: f64,
+    pub from: Instant,
     pub until: Instant,
 }
 
@@ -29,10 +30,12 @@ pub(super) struct Receiver {
     leaves: Option<Instant>,
     /// Packets that arrived, as (layer, number).
     arrived: BTreeSet<(usize, usize)>,
-    /// Packets that arrived during the measurement, by layer.
-    delivered: Vec<u64>,
-    /// Sum of the delays of these packets.
-    delays: Duration,
+    /// Delays of packets that arrived during the measurement, by layer.
+    delays: Vec<Vec<Duration>>,
+    /// Packets of them that arrived after a later one, by layer.
+    out_of_order: Vec<u64>,
+    /// Highest number that arrived, by layer.
+    newest: Vec<Option<usize>>,
     /// Packets in each second since the beginning of the stream.
     by_second: Vec<u64>,
     pub outcome: StreamReceiverOutcome,
@@ -52,8 +55,9 @@ impl Receiver {
             joins: Some(begins + receiver.join),
             leaves: receiver.leave.map(|leave| begins + leave),
             arrived: BTreeSet::new(),
-            delivered: vec![0; layers],
-            delays: Duration::ZERO,
+            delays: vec![Vec::new(); layers],
+            out_of_order: vec![0; layers],
+            newest: vec![None; layers],
             by_second: Vec::new(),
             outcome: StreamReceiverOutcome { node, ..StreamReceiverOutcome::default() },
         }
@@ -113,38 +117,49 @@ impl Receiver {
         }
         self.by_second[second] += 1;
 
+        let is_late = self.newest[layer] > Some(number);
+        self.newest[layer] = self.newest[layer].max(Some(number));
         if counts {
-            self.delivered[layer] += 1;
-            self.delays += arrival.at - taken_at;
+            self.delays[layer].push(arrival.at - taken_at);
+            self.out_of_order[layer] += u64::from(is_late);
         }
     }
 
     /// Returns the result of the receiver. `names` and `taken` are the names of the layers and
-    /// their accepted packets.
+    /// their accepted packets, and `base` the times at which those of the base were accepted.
     pub(super) fn conclude(
         mut self,
         names: &[String],
         taken: &[u64],
+        base: &[Instant],
         packet_bits: f64,
-        Measurement { seconds, until }: Measurement,
+        Measurement { seconds, from, until }: Measurement,
     ) -> StreamReceiverOutcome {
         let rate =
             |packets: u64| if seconds > 0.0 { packets as f64 * packet_bits / seconds } else { 0.0 };
 
         // Results by layer, and over all layers.
-        let layers = names.iter().zip(taken).zip(&self.delivered);
-        let layer = |((name, taken), delivered): ((&String, &u64), &u64)| StreamLayerOutcome {
-            name: name.clone(),
-            delivered: *delivered,
-            rate_bps: rate(*delivered),
-            share: *delivered as f64 / (*taken).max(1) as f64,
-        };
-        self.outcome.layers = layers.map(layer).collect();
-        let all: u64 = self.delivered.iter().sum();
-        self.outcome.rate_bps = rate(all);
-        if all > 0 {
-            self.outcome.mean_delay_s = Some(self.delays.as_secs_f64() / all as f64);
+        let all: Vec<Duration> = self.delays.iter().flatten().copied().collect();
+        for (layer, name) in names.iter().enumerate() {
+            let mut delays = std::mem::take(&mut self.delays[layer]);
+            delays.sort_unstable();
+            let delivered = delays.len() as u64;
+            self.outcome.layers.push(StreamLayerOutcome {
+                name: name.clone(),
+                delivered,
+                rate_bps: rate(delivered),
+                share: delivered as f64 / taken[layer].max(1) as f64,
+                out_of_order: Some(self.out_of_order[layer]),
+                delay_p50_s: percentile(&delays, 50),
+                delay_p99_s: percentile(&delays, 99),
+            });
         }
+        self.outcome.rate_bps = rate(all.len() as u64);
+        if !all.is_empty() {
+            let sum = all.iter().fold(Duration::ZERO, |sum, delay| sum + *delay);
+            self.outcome.mean_delay_s = Some(sum.as_secs_f64() / all.len() as f64);
+        }
+        self.outcome.whole_base_s = Some(self.whole_base(base, from, seconds));
 
         // The series has whole seconds only.
         let whole = (until.since(self.begins).as_nanos() / SAMPLE.as_nanos()) as usize;
@@ -155,4 +170,23 @@ impl Receiver {
         series.rate_bps = rates.collect();
         self.outcome
     }
+    /// Returns the whole seconds of a measurement of which every packet of the base arrived.
+    fn whole_base(&self, base: &[Instant], from: Instant, seconds: f64) -> u64 {
+        let whole = seconds as u64;
+        let is_whole = |second: &u64| {
+            let begins = from + Duration::from_secs(*second);
+            let ends = begins + Duration::from_secs(1);
+            let mut accepted = base.iter().enumerate();
+            accepted.all(|(number, at)| {
+                !(begins..ends).contains(at) || self.arrived.contains(&(0, number))
+            })
+        };
+        (0..whole).filter(is_whole).count() as u64
+    }
+}
+
+/// Returns a percentile of sorted delays in seconds; `None` of none.
+fn percentile(delays: &[Duration], percent: usize) -> Option<f64> {
+    let last = delays.len().checked_sub(1)?;
+    Some(delays[last * percent / 100].as_secs_f64())
 }

@@ -188,10 +188,11 @@ impl StreamSource {
         self.outcome.taken = self.layers.iter().map(|layer| layer.counted).collect();
         let names: Vec<String> = self.stream.layers.iter().map(|l| l.name.clone()).collect();
         let packet_bits = self.outcome.packet_bytes as f64 * 8.0;
-        let measurement = Measurement { seconds, until };
+        let measurement = Measurement { seconds, from: self.counts_from, until };
+        let base = &self.layers[0].taken_at;
         let receivers = self.receivers.into_iter();
         self.outcome.receivers = receivers
-            .map(|r| r.conclude(&names, &self.outcome.taken, packet_bits, measurement))
+            .map(|r| r.conclude(&names, &self.outcome.taken, base, packet_bits, measurement))
             .collect();
         self.outcome
     }

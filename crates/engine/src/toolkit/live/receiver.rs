@@ -4,8 +4,8 @@
 //! two of them, beside what entered, tells what is missing. The latest few spans are judged
 //! together. Only the base is judged: enhancement layers may be missing where links are full.
 
-use ncmesh_engine::stream::{LAYERS, Receiving, StreamProblem};
-use ncmesh_engine::time::{Duration, Instant};
+use crate::stream::{LAYERS, Receiving, StreamError, StreamProblem, UtilityConfig, UtilityError};
+use crate::time::{Duration, Instant};
 use ncmesh_wire::NodeId;
 use std::collections::VecDeque;
 
@@ -16,10 +16,74 @@ const MIN_SPAN: Duration = Duration::from_secs(2);
 /// Share of a rate from which on another counts as no less.
 const NEARLY: f64 = 0.95;
 
+/// Utilities that receivers may name.
+const UTILITIES: [&str; 5] = ["linear", "log", "alpha_fair", "max_min", "table"];
+
+/// Hears how much of a stream its source has sent.
+pub trait Listener {
+    /// Compares what was received with the packets that have entered the stream, by layer.
+    fn handle_announcement(&mut self, sent: &[u32], now: Instant);
+}
+
+/// Returns the minimum rate of a utility, bit/s. A scheme that goes by layers and deadlines takes
+/// nothing else from it.
+///
+/// # Errors
+/// [`StreamError`] if there is no such utility, or its minimum is not a rate.
+pub fn minimum_bps(utility: &UtilityConfig) -> Result<f64, StreamError> {
+    if !UTILITIES.contains(&utility.name.as_str()) {
+        return Err(UtilityError::Unknown(utility.name.clone()).into());
+    }
+    let minimum = utility.minimum.unwrap_or(0.0);
+    if minimum.is_finite() && minimum >= 0.0 {
+        return Ok(1e6 * minimum);
+    }
+    Err(StreamError::Utility(UtilityError::Setting {
+        name: utility.name.clone(),
+        setting: "minimum",
+        value: minimum,
+        allowed: "0 or more",
+    }))
+}
+
+/// Counts what is missing of a stream, from one announcement to the next.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shortfall {
+    before: Option<Counts>,
+}
+
+/// Counts at the latest announcement.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    /// Packets that had entered, modulo 2^32.
+    sent: [u32; LAYERS],
+    /// Packets that had come before the first announcement.
+    early: [u64; LAYERS],
+}
+
+impl Shortfall {
+    /// Takes the packets of each layer that have entered the stream. `counters` says what has come.
+    pub fn handle_announcement(&mut self, sent: &[u32], counters: &mut Receiving) {
+        let mut padded = [0; LAYERS];
+        padded.iter_mut().zip(sent).for_each(|(padded, sent)| *padded = *sent);
+        let early = self.before.map_or(counters.packets, |before| before.early);
+        if let Some(before) = self.before {
+            for layer in 0..LAYERS {
+                let more = padded[layer].wrapping_sub(before.sent[layer]);
+                counters.offered[layer] += u64::from(more);
+                let came = counters.packets[layer].saturating_sub(early[layer]);
+                counters.missing[layer] = counters.offered[layer].saturating_sub(came);
+            }
+        }
+        self.before = Some(Counts { sent: padded, early });
+    }
+}
+
 /// A receiver at this node.
 #[derive(Debug, Default)]
-pub(crate) struct Receiver {
+pub struct Receiver {
     counters: Receiving,
+    shortfall: Shortfall,
     latest: Option<Snapshot>,
     spans: VecDeque<Span>,
 }
@@ -48,21 +112,9 @@ struct Span {
 /// Length that is assumed of a packet until one has come, bytes.
 const INITIAL_LENGTH: f64 = 1000.0;
 
-impl Receiver {
-    /// Returns a receiver that asks for `minimum_bps` at least.
-    pub(crate) fn new(minimum_bps: f64) -> Self {
-        let counters = Receiving { minimum_bps, ..Receiving::default() };
-        Self { counters, latest: None, spans: VecDeque::new() }
-    }
-
-    /// Counts a packet.
-    pub(crate) fn receive(&mut self, layer: usize, bytes: usize) {
-        self.counters.packets[layer] += 1;
-        self.counters.bytes[layer] += bytes as u64;
-    }
-
-    /// Compares what was received with what the source announces to have sent.
-    pub(crate) fn handle_announcement(&mut self, sent: &[u32], now: Instant) {
+impl Listener for Receiver {
+    fn handle_announcement(&mut self, sent: &[u32], now: Instant) {
+        self.shortfall.handle_announcement(sent, &mut self.counters);
         let mut padded = [0; LAYERS];
         padded.iter_mut().zip(sent).for_each(|(padded, sent)| *padded = *sent);
         let Receiving { packets, bytes, .. } = &self.counters;
@@ -92,13 +144,29 @@ impl Receiver {
             self.spans.pop_front();
         }
     }
+}
+
+impl Receiver {
+    /// Returns a receiver that asks for `minimum_bps` at least.
+    #[must_use]
+    pub fn new(minimum_bps: f64) -> Self {
+        let counters = Receiving { minimum_bps, ..Receiving::default() };
+        Self { counters, ..Self::default() }
+    }
+
+    /// Counts a packet.
+    pub fn receive(&mut self, layer: usize, bytes: usize) {
+        self.counters.packets[layer] += 1;
+        self.counters.bytes[layer] += bytes as u64;
+    }
 
     fn sum(&self, of: fn(&Span) -> f64) -> f64 {
         self.spans.iter().map(of).sum()
     }
 
     /// Returns its state. Without a `parent` there is no path to the source.
-    pub(crate) fn status(&self, parent: Option<NodeId>) -> Receiving {
+    #[must_use]
+    pub fn status(&self, parent: Option<NodeId>) -> Receiving {
         let seconds = self.sum(|span| span.seconds);
         let rate = |of| 8.0 * self.sum(of) / seconds;
         let rates =
@@ -129,5 +197,29 @@ impl Receiver {
         } else {
             Some(StreamProblem::BelowMinimum { rate_bps, minimum_bps })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_counted_from_the_first_announcement_on() {
+        let mut receiver = Receiver::new(0.0);
+        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
+        let counts = |receiver: &Receiver| {
+            let status = receiver.status(Some(NodeId(1)));
+            [status.offered, status.missing].map(|layers| [layers[0], layers[1]])
+        };
+        (0..3).for_each(|_| receiver.receive(0, 100));
+        receiver.handle_announcement(&[u32::MAX, 7], at(1));
+        assert_eq!(counts(&receiver), [[0, 0], [0, 0]]);
+        (0..8).for_each(|_| receiver.receive(0, 100));
+        receiver.handle_announcement(&[9, 17], at(6));
+        assert_eq!(counts(&receiver), [[10, 10], [2, 10]]);
+        (0..2).for_each(|_| receiver.receive(0, 100));
+        receiver.handle_announcement(&[9, 17], at(11));
+        assert_eq!(counts(&receiver), [[10, 10], [0, 10]]);
     }
 }
