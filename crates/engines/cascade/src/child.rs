@@ -35,7 +35,8 @@ const TRIAL_LONGEST: Duration = Duration::from_secs(1);
 /// A child is on trial, too, if it is heard but its rank has not grown for this many packets: one
 /// that asks for ever and never gains must not hold the channel. It gets the longest pauses.
 const IN_VAIN: u32 = 256;
-/// Packet times until a poll counts as lost: the time for which the child's report may wait.
+/// Packet times until a poll counts as lost: the time for which the child's report may wait. A
+/// child that other nodes served is polled after the same time.
 const POLL_PACKETS: f64 = 12.0;
 /// When an answer is late, whatever packets take. On a cable it takes as long as hundreds of them.
 const ANSWERS: AnswerPolicy = AnswerPolicy { deviations: 4.0, first_deviates: false };
@@ -334,9 +335,8 @@ impl Child {
         gains
     }
 
-    /// Notes that another node, which holds this `rank` of a generation, sent a packet of it that
-    /// reaches this child with this probability. Once the child should have as much as
-    /// `served_at` for that, it is polled later than for packets of this node: it may say so itself.
+    /// Notes a packet of another node. Once the child should have reached the rank `served_at`, it
+    /// is polled, but not at once: it may report that its generation is whole before that.
     pub(super) fn note_elsewhere(
         &mut self,
         overheard: Overheard,
