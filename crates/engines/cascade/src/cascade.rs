@@ -391,6 +391,7 @@ impl Cascade {
                 flow.lose_child(sender, header.number);
             }
         }
+        flow.note_elsewhere(cx, sender, header, packet_time);
         if flow.held.is_source() {
             return Heard::Redundant;
         }

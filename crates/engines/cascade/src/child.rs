@@ -35,16 +35,16 @@ const TRIAL_LONGEST: Duration = Duration::from_secs(1);
 /// A child is on trial, too, if it is heard but its rank has not grown for this many packets: one
 /// that asks for ever and never gains must not hold the channel. It gets the longest pauses.
 const IN_VAIN: u32 = 256;
-/// Packet times until a poll counts as lost: the time for which the child's report may wait.
+/// Packet times until a poll counts as lost: the time for which the child's report may wait. A
+/// child that other nodes served is polled after the same time.
 const POLL_PACKETS: f64 = 12.0;
 /// When an answer is late, whatever packets take. On a cable it takes as long as hundreds of them.
 const ANSWERS: AnswerPolicy = AnswerPolicy { deviations: 4.0, first_deviates: false };
-/// By how much the shortest time of an answer grows with each one that takes longer.
-const LEAST_GROWS: f64 = 1.06;
-/// Packet times from which the shortest answer is so long that packets count as being on their way,
-/// as by cable. Where nodes share a channel one packet at most is on its way, and to wait for the
-/// next frame to tell of it made lines with losses 2 % slower.
-const LONG_FLIGHT: f64 = 50.0;
+/// Packet times from which answers take so long that packets count as being on their way, as by
+/// cable. With more, a cable between busy processors is sometimes taken for a radio, and all that
+/// is on its way counts as lost. Where nodes share a channel one packet at most is on its way, and
+/// to wait for the next frame to tell of it made lines with losses 2 % slower.
+const LONG_FLIGHT: f64 = 16.0;
 /// Most packets of a child that may be on their way. Others count as arrived or lost at once.
 const MOST_IN_FLIGHT: usize = 1024;
 /// Longest pause between two polls.
@@ -63,6 +63,8 @@ pub(super) struct Child {
     heard_at: Instant,
     /// Share of its packets that arrive there.
     delivery: CountedDelivery,
+    /// Share of what other nodes' packets should have brought it that they did bring.
+    elsewhere: CountedDelivery,
     /// Share of its frames that arrive here, as link state told at first.
     back: f64,
     /// Packets sent since its rank was last heard, by generation.
@@ -74,12 +76,9 @@ pub(super) struct Child {
     /// Trials since it was last heard, when the next one begins, and the packets that it got since
     /// then.
     answers: AnswerTime,
-    /// Shortest time of an answer, which grows slowly: no frame tells of packets sent later than
-    /// that.
-    shortest_answer: Duration,
-    /// Packets sent to it so recently that its frames may not tell of them yet, oldest first.
+    /// Packets sent to it of which its frames may not tell yet, oldest first.
     flight: VecDeque<Sent>,
-    /// Time for which packets count as being on their way.
+    /// Time after which packets count as lost if its frames do not tell of them.
     flight_time: Duration,
     trials: u32,
     trial_at: Instant,
@@ -90,11 +89,23 @@ pub(super) struct Child {
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     sent: f64,
+    /// Packets of other nodes that should have reached it since then.
+    elsewhere: f64,
     polls: u32,
     /// When it was polled first since its rank grew.
     polled_at: Instant,
     /// When the last poll counts as lost.
     lost_at: Option<Instant>,
+}
+
+/// A packet of another node that a child hears as well.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Overheard {
+    pub generation: u32,
+    /// How much of the generation its sender holds.
+    pub rank: u8,
+    /// Share of the sender's packets that reach the child.
+    pub delivery: f64,
 }
 
 /// A packet that a child was sent.
@@ -113,13 +124,13 @@ impl Child {
             number: None,
             heard_at: now,
             delivery: CountedDelivery::new(told, &COUNT),
+            elsewhere: CountedDelivery::new(1.0, &COUNT),
             back: back.max(LEAST_BACK),
             pending: BTreeMap::new(),
             unanswered: 0,
             unheard: 0,
             in_vain: 0,
             answers: AnswerTime::default(),
-            shortest_answer: Duration::ZERO,
             flight: VecDeque::new(),
             flight_time: Duration::ZERO,
             trials: 0,
@@ -163,6 +174,7 @@ impl Child {
         let listed_until = wants.listed_until();
         wants.complete(&self.wants);
         let before = core::mem::replace(&mut self.wants, wants);
+        self.land_up_to_gains(&before, &packets);
         let delivery = self.delivery();
         let mut gained = false;
         self.pending.retain(|generation, pending| {
@@ -175,11 +187,20 @@ impl Child {
             let gain = after.unwrap_or_else(|| packets(*generation)).saturating_sub(before);
             gained |= gain > 0;
 
+            // Nothing says which packets of a gain came from where, so it is divided as expected.
+            let own = self.delivery.value() * pending.sent;
+            let helped = self.elsewhere.value() * pending.elsewhere;
+            let own_part = if helped > 0.0 { own / (own + helped) } else { 1.0 };
+            if helped > 0.0 {
+                let gain = f64::from(gain) * (1.0 - own_part);
+                self.elsewhere.count(pending.elsewhere, gain.min(pending.elsewhere));
+            }
+
             // Packets after the one that made it whole say nothing.
             let in_flight = self.flight.iter().filter(|sent| sent.generation == *generation);
             let in_flight = (in_flight.count() as f64).min(pending.sent);
             let landed = pending.sent - in_flight;
-            let gain = f64::from(gain).min(pending.sent);
+            let gain = (f64::from(gain) * own_part).min(pending.sent);
             let counted = match after {
                 Some(_) => landed.max(gain),
                 None => pending.sent.min(gain / delivery),
@@ -188,20 +209,34 @@ impl Child {
 
             // Only one poll that brought the news: of several, nobody knows which was answered.
             if after.is_none() && pending.polls == 1 {
-                let took = now.since(pending.polled_at);
-                self.answers.add(took, &ANSWERS);
-                self.shortest_answer = match self.shortest_answer.is_zero() {
-                    true => took,
-                    false => took.min(self.shortest_answer.mul_f64(LEAST_GROWS)),
-                };
+                self.answers.add(now.since(pending.polled_at), &ANSWERS);
             }
-            let still_polled = in_flight > 0.0 && gain == 0.0;
-            let polls = if gain > 0.0 { 0 } else { pending.polls };
-            let lost_at = pending.lost_at.filter(|_| still_polled);
-            *pending = Pending { sent: in_flight, polls, lost_at, ..*pending };
+            // Its answer is due as long as the poll, or what follows it, is on its way.
+            let lost_at = pending.lost_at.filter(|_| in_flight > 0.0);
+            let polls = if gain > 0.0 && lost_at.is_none() { 0 } else { pending.polls };
+            *pending = Pending { sent: in_flight, elsewhere: 0.0, polls, lost_at, ..*pending };
             after.is_some()
         });
         self.in_vain = if gained { 0 } else { self.in_vain.saturating_add(unheard) };
+    }
+
+    /// Forgets what was sent before packets that it has gained since `before`: a link keeps the
+    /// order, so those have arrived or are lost.
+    fn land_up_to_gains(&mut self, before: &Wants, packets: impl Fn(u32) -> u8) {
+        let mut gains: BTreeMap<u32, u8> = BTreeMap::new();
+        let mut landed = 0;
+        for (place, sent) in self.flight.iter().enumerate() {
+            let left = gains.entry(sent.generation).or_insert_with(|| {
+                let after = self.wants.rank(sent.generation);
+                let after = after.unwrap_or_else(|| packets(sent.generation));
+                before.rank(sent.generation).map_or(0, |before| after.saturating_sub(before))
+            });
+            if *left > 0 {
+                *left -= 1;
+                landed = place + 1;
+            }
+        }
+        self.flight.drain(..landed);
     }
 
     /// Forgets what was sent so long ago that its frames tell of it.
@@ -224,8 +259,10 @@ impl Child {
     /// Returns how far it is expected to be behind `rank` in a generation, if it wants it.
     pub(super) fn lacks(&self, generation: u32, rank: u8) -> Option<f64> {
         let known = f64::from(self.wants.rank(generation)?);
-        let sent = self.pending.get(&generation).map_or(0.0, |pending| pending.sent);
-        Some((f64::from(rank) - known - self.delivery() * sent).max(0.0))
+        let pending = self.pending.get(&generation).copied().unwrap_or_default();
+        let helped = self.elsewhere.value() * pending.elsewhere;
+        let expected = known + self.delivery() * pending.sent + helped;
+        Some((f64::from(rank) - expected).max(0.0))
     }
 
     /// Returns whether it is served if it lacks this much.
@@ -276,9 +313,8 @@ impl Child {
             return false;
         }
         self.pending.entry(generation).or_default().sent += 1.0;
-        let least = self.shortest_answer;
-        let is_long = least > packet_time.mul_f64(LONG_FLIGHT);
-        self.flight_time = if is_long { least } else { Duration::ZERO };
+        let is_long = self.answers.mean() > packet_time.mul_f64(LONG_FLIGHT);
+        self.flight_time = if is_long { self.answers.late(&ANSWERS) } else { Duration::ZERO };
         self.land(now);
         if !self.flight_time.is_zero() && self.flight.len() < MOST_IN_FLIGHT {
             self.flight.push_back(Sent { generation, at: now });
@@ -297,6 +333,28 @@ impl Child {
         self.trials = self.trials.saturating_add(u32::from(self.misses_answers()));
         self.tried = 0;
         gains
+    }
+
+    /// Notes a packet of another node. Once the child should have reached the rank `served_at`, it
+    /// is polled, but not at once: it may report that its generation is whole before that.
+    pub(super) fn note_elsewhere(
+        &mut self,
+        overheard: Overheard,
+        served_at: u8,
+        packet_time: Duration,
+        now: Instant,
+    ) {
+        let Overheard { generation, rank, delivery } = overheard;
+        // A sender that holds no more than the child has nothing new for it.
+        if self.lacks(generation, rank).is_none_or(Self::is_served) {
+            return;
+        }
+        self.pending.entry(generation).or_default().elsewhere += delivery;
+        let is_served = self.lacks(generation, served_at).is_none_or(Self::is_served);
+        if let Some(pending) = self.pending.get_mut(&generation).filter(|_| is_served) {
+            let poll_at = now + packet_time.mul_f64(POLL_PACKETS);
+            pending.lost_at.get_or_insert(poll_at);
+        }
     }
 
     /// Notes that the packet polls it.
@@ -323,6 +381,7 @@ impl Child {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::UNWANTED;
     use proptest::prelude::*;
 
     const AT: Instant = Instant::from_nanos(1_000_000_000);
@@ -441,6 +500,76 @@ mod tests {
         child.hear(wants(2, &[]), 4, |_| 32, ends[2] + Duration::from_millis(2));
         assert_eq!(child.lacks(3, 32), Some(32.0));
         assert!(child.delivery() < 0.9);
+    }
+
+    #[test]
+    fn a_report_tells_of_what_was_sent_before_what_it_brings_and_of_nothing_else() {
+        let mut child = Child::expected(1.0, 1.0, AT);
+        child.hear(wants(0, &[]), 1, |_| 32, AT);
+        let mut now = send_by_cable(&mut child, 0, AT) + Duration::from_millis(3);
+        child.hear(wants(1, &[]), 2, |_| 32, now);
+
+        // The receiver is slower than the sender, so its answers take longer and longer. They say
+        // what had arrived when they were written, however long ago.
+        for generation in 1..=3 {
+            now = send_by_cable(&mut child, generation, now);
+        }
+        now = now + Duration::from_millis(1);
+        child.hear(wants(1, &[20]), 3, |_| 32, now);
+        assert!(child.delivery() > 0.98, "{}", child.delivery());
+        for generation in 1..=3 {
+            assert!(child.lacks(generation, 32).unwrap() < 1.0, "generation {generation}");
+            assert!(!child.is_poll_lost(generation, now), "its answer is on its way");
+        }
+
+        // Packets of the last generation have arrived, so what lacks of those before is lost.
+        child.hear(wants(1, &[31, UNWANTED, 8]), 4, |_| 32, now);
+        assert!(child.lacks(1, 32).unwrap() > 0.9);
+        assert!(child.lacks(3, 32).unwrap() < 1.5);
+    }
+
+    /// A child that lacks a generation of 32 packets of which another node sends this many, over a
+    /// link that should deliver 0.9.
+    fn helped_child(packets: u32) -> Child {
+        let mut child = Child::expected(0.5, 0.5, AT);
+        child.hear(wants(0, &[]), 1, |_| 32, AT);
+        (0..packets).for_each(|_| overhear(&mut child, 32, AT));
+        child
+    }
+
+    fn overhear(child: &mut Child, rank: u8, now: Instant) {
+        let overheard = Overheard { generation: 0, rank, delivery: 0.9 };
+        child.note_elsewhere(overheard, 32, PACKET_TIME, now);
+    }
+
+    #[test]
+    fn packets_of_another_node_serve_it_and_it_is_asked_later() {
+        let mut child = helped_child(20);
+        assert!((child.lacks(0, 32).unwrap() - 14.0).abs() < 1e-9);
+        assert!(child.timeouts().all(|at| at <= AT), "it lacks more");
+        // A node that holds no more than the child should have brings it nothing.
+        (0..20).for_each(|_| overhear(&mut child, 18, AT));
+        assert!((child.lacks(0, 32).unwrap() - 14.0).abs() < 1e-9);
+
+        (0..16).for_each(|_| overhear(&mut child, 32, AT));
+        assert!(Child::is_served(child.lacks(0, 32).unwrap()));
+        let poll_at = AT + PACKET_TIME.mul_f64(POLL_PACKETS);
+        assert!(!child.is_poll_lost(0, AT) && child.is_poll_lost(0, poll_at));
+        // If it has them, nothing more is to be asked.
+        child.hear(wants(1, &[]), 2, |_| 32, AT);
+        assert!(!child.is_poll_lost(0, poll_at));
+        assert_eq!(child.delivery(), 0.5, "its link was not used");
+    }
+
+    #[test]
+    fn a_node_whose_packets_bring_nothing_does_not_keep_a_child_from_being_served() {
+        let mut child = helped_child(0);
+        for number in 2..20 {
+            (0..32).for_each(|_| overhear(&mut child, 32, AT));
+            child.hear(wants(0, &[]), number, |_| 32, AT);
+        }
+        (0..32).for_each(|_| overhear(&mut child, 32, AT));
+        assert!(child.lacks(0, 32).unwrap() > 28.0, "{:?}", child.lacks(0, 32));
     }
 
     #[test]
