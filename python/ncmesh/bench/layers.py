@@ -88,7 +88,7 @@ class _Layer:
     sent: int
     """The first of those of the nodes: what each sends."""
     rates: Sequence[int]
-    """What each receiver gets."""
+    """Layers of each receiver."""
     flows: Sequence[int]
     """The first of those of each receiver: its flow over each arc."""
 

@@ -42,7 +42,7 @@ XI = 0.02
 
 @dataclass(frozen=True)
 class Case:
-    """What is offered besides the plain two layers."""
+    """Cases beyond the plain two layers."""
 
     fit: int
     """Layers that fit."""

@@ -1,4 +1,4 @@
-//! What a source floods of its stream.
+//! Announcements, which a source floods of its stream.
 
 use crate::stream::{LAYERS, check_names};
 use crate::time::Duration;
@@ -18,7 +18,7 @@ pub struct Announcement<T> {
     pub flow: FlowId,
     /// Counts the announcements of this stream.
     pub version: u32,
-    /// What a scheme says besides, which never changes.
+    /// Further fields of a scheme, which never change.
     pub terms: T,
     /// Names and counts.
     pub contents: Contents,

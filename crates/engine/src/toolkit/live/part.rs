@@ -17,7 +17,7 @@ pub const LEAVE_NOTICES: u8 = 3;
 
 /// A stream at one node, as a scheme keeps it.
 pub trait Live: Sized {
-    /// What announcements say besides names and counts.
+    /// Fields of announcements besides names and counts.
     type Terms: Clone;
     /// This node as the source.
     type Source;
@@ -80,7 +80,7 @@ pub struct Part<L: Live> {
     pub leave_notices: u8,
 }
 
-/// What a neighbour says of its place in a tree.
+/// Place of a neighbour in a tree, as it says.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
     /// The neighbour.

@@ -11,7 +11,8 @@ use ncmesh_stack::Stack;
 use ncmesh_wire::FlowId;
 use std::collections::BTreeSet;
 
-/// Length, beginning and end of the measurement of a stream. A run may have been cut off before its end.
+/// Length, beginning and end of the measurement of a stream. A run may have been cut off before
+/// its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measurement {
     pub seconds: f64,
