@@ -75,6 +75,10 @@ pub(crate) struct StreamSendArgs {
     /// File with a session description (SDP) of the RTP that comes to local ports
     #[arg(long, value_name = "FILE", conflicts_with_all = ["layers", "rtp"])]
     pub(crate) sdp: Option<PathBuf>,
+    /// Age at which a packet is of no use any more, in milliseconds, 20 to 5000 [default:
+    /// deadline_ms of the scheme's settings]
+    #[arg(long, value_name = "MS")]
+    pub(crate) deadline: Option<u16>,
     /// Return at once. `ncmesh stream stop` ends the stream
     #[arg(long)]
     pub(crate) no_wait: bool,

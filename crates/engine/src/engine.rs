@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::file::{BatchSet, Geometry, Outgoing, Refusal, SendError, TransferStatus};
-use crate::stream::{StreamError, StreamPacketError, StreamStatus, UtilityConfig};
+use crate::stream::{NewStream, StreamError, StreamPacketError, StreamStatus, UtilityConfig};
 use crate::time::Instant;
 use crate::transmission::{Filled, Frame, Offer, TxReport};
 use crate::tunnel::{CodingStatus, FlowStatus, PacketError, Relaying};
@@ -128,16 +128,11 @@ pub trait StreamEngine: Engine {
     /// Returns the longest packet it carries where frame bodies have up to `mtu` bytes, bytes.
     fn longest(&self, mtu: usize) -> usize;
 
-    /// Begins a stream to `group` with these layers, the base first.
+    /// Begins a stream.
     ///
     /// # Errors
     /// [`StreamError`] says why there can be no such stream.
-    fn open(
-        &mut self,
-        cx: &mut Context<'_>,
-        group: &str,
-        layers: &[String],
-    ) -> Result<FlowId, StreamError>;
+    fn open(&mut self, cx: &mut Context<'_>, stream: NewStream<'_>) -> Result<FlowId, StreamError>;
 
     /// Ends the stream that this node sends to `group`. Returns whether there was one.
     fn close(&mut self, cx: &mut Context<'_>, group: &str) -> bool;

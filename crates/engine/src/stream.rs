@@ -16,6 +16,35 @@ pub use utility::{UtilityConfig, UtilityError};
 /// Most layers of a stream.
 pub const LAYERS: usize = 4;
 
+/// Age at which a packet of a stream is of no use any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    /// In milliseconds.
+    pub ms: u16,
+}
+
+impl Deadline {
+    /// Least and greatest deadline, milliseconds.
+    pub const RANGE: core::ops::RangeInclusive<u16> = 20..=5000;
+
+    /// Returns a deadline of so many milliseconds, if it is in [`RANGE`](Self::RANGE).
+    #[must_use]
+    pub fn of_ms(ms: u16) -> Option<Self> {
+        Self::RANGE.contains(&ms).then_some(Self { ms })
+    }
+}
+
+/// A stream to begin.
+#[derive(Clone, Copy, Debug)]
+pub struct NewStream<'a> {
+    /// The group.
+    pub group: &'a str,
+    /// Names of its layers, the base first.
+    pub layers: &'a [String],
+    /// Deadline of its packets; that of the scheme's settings if absent.
+    pub deadline: Option<Deadline>,
+}
+
 /// Reason why a stream cannot be opened, or a group not joined.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum StreamError {
@@ -42,6 +71,9 @@ pub enum StreamError {
     /// This node sends a stream to the group already.
     #[error("this node sends to group {0:?} already")]
     Busy(String),
+    /// The scheme gives no packet up for its age.
+    #[error("this scheme has no deadlines")]
+    NoDeadlines,
     /// This node keeps as many streams as it can.
     #[error("this node takes part in as many streams as it can")]
     Full,

@@ -13,7 +13,7 @@ use crate::transfers::Raised;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, Refusal, SendError};
 use ncmesh_engine::registry::Scheme;
-use ncmesh_engine::stream::{StreamError, StreamPacketError, UtilityConfig};
+use ncmesh_engine::stream::{NewStream, StreamError, StreamPacketError, UtilityConfig};
 use ncmesh_engine::topology::{Profile, Topology};
 use ncmesh_engine::tunnel::{PacketError, Relaying};
 use ncmesh_engine::{
@@ -199,17 +199,16 @@ impl Active<'_> {
 
     // ---- commands on streams
 
-    /// Begins a stream to `group` by `scheme` with these layers, the base first.
+    /// Begins a stream by `scheme`.
     ///
     /// # Errors
     /// [`StreamError`] if there can be no such stream, or the scheme is of another service.
     pub fn open_stream(
         &mut self,
         scheme: Scheme,
-        group: &str,
-        layers: &[String],
+        new: NewStream<'_>,
     ) -> Result<FlowId, StreamError> {
-        self.with_stream(scheme.index(), |stream, cx| stream.open(cx, group, layers))
+        self.with_stream(scheme.index(), |stream, cx| stream.open(cx, new))
             .ok_or(StreamError::UnknownScheme)?
     }
 

@@ -3,6 +3,7 @@
 
 use ncmesh_engine::registry::{Entry, ServiceKind};
 use ncmesh_engine::rng;
+use ncmesh_engine::stream::NewStream;
 use ncmesh_engine::stream::UtilityConfig;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
@@ -255,7 +256,13 @@ fn stream(scheme: &'static str, attack: Attack) -> Run {
     let utility = UtilityConfig { name: "linear".into(), ..UtilityConfig::default() };
     let scheme = REGISTRY.scheme(scheme).expect("a scheme");
     s.join(scheme, 4, "group", utility).expect("a group");
-    let flow = s.open_stream(scheme, 0, "group", &["base".into()]).expect("a stream");
+    let flow = s
+        .open_stream(
+            scheme,
+            0,
+            NewStream { group: "group", layers: &["base".into()], deadline: None },
+        )
+        .expect("a stream");
     let send = |s: &mut Simulation, i| {
         // The engine limits what enters; what it refuses is a lost packet.
         let _ = s.send_stream_packet(scheme, 0, flow, 0, &packet(i)).expect("a node that runs");

@@ -1,6 +1,7 @@
 //! Live streams by `delta`: the base arrives whole over measured meshes, and trees heal.
 
 use ncmesh_engine::registry::{Scheme, ServiceKind};
+use ncmesh_engine::stream::NewStream;
 use ncmesh_engine::stream::UtilityConfig;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engines::REGISTRY;
@@ -74,7 +75,13 @@ impl Broadcast {
     fn new(config: SimulationConfig, source: usize) -> Self {
         let mut sim = settled(config);
         let scheme = REGISTRY.choose(ServiceKind::Stream, SCHEME).unwrap().scheme;
-        let flow = sim.open_stream(scheme, source, "tv", &["base".to_owned()]).unwrap();
+        let flow = sim
+            .open_stream(
+                scheme,
+                source,
+                NewStream { group: "tv", layers: &["base".to_owned()], deadline: None },
+            )
+            .unwrap();
         Self { sim, scheme, source, flow, sent: Vec::new(), arrived: Vec::new() }
     }
 

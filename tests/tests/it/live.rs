@@ -1,5 +1,6 @@
 //! The uncoded baselines of live streams over a lossy line.
 
+use ncmesh_engine::stream::NewStream;
 use ncmesh_engine::stream::UtilityConfig;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
@@ -17,7 +18,13 @@ fn share(scheme: &str) -> f64 {
     let scheme = REGISTRY.scheme(scheme).unwrap();
     let utility = UtilityConfig { name: "linear".into(), ..UtilityConfig::default() };
     sim.join(scheme, 3, "tv", utility).unwrap();
-    let flow = sim.open_stream(scheme, 0, "tv", &["base".to_owned()]).unwrap();
+    let flow = sim
+        .open_stream(
+            scheme,
+            0,
+            NewStream { group: "tv", layers: &["base".to_owned()], deadline: None },
+        )
+        .unwrap();
     sim.run_for(Duration::from_secs(2));
     let mut arrived = BTreeSet::new();
     for number in 0..PACKETS + 100 {

@@ -29,12 +29,13 @@ pub(crate) fn run(before: Remote, command: StreamCommand) -> Result<(), Failure>
 
 /// Begins a stream. Unless told otherwise, shows it until it is interrupted, and ends it.
 fn send(client: &Client, json: bool, args: StreamSendArgs) -> Result<(), Failure> {
-    let StreamSendArgs { group, layers, rtp, sdp, no_wait } = args;
+    let StreamSendArgs { group, layers, rtp, sdp, deadline, no_wait } = args;
     let sdp = sdp.map(|file| {
         let text = std::fs::read_to_string(&file);
         text.map_err(|e| Failure::new(Kind::File, format!("{}: {e}", file.display())))
     });
-    let request = SendStream { group: group.clone(), layers, rtp, sdp: sdp.transpose()? };
+    let sdp = sdp.transpose()?;
+    let request = SendStream { group: group.clone(), layers, rtp, sdp, deadline_ms: deadline };
     let begun: SendStream = client.put("/v1/streams/sent", &request)?;
     if no_wait {
         return if json { show::json(&begun) } else { Ok(()) };

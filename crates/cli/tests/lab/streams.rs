@@ -187,7 +187,9 @@ async fn a_node_that_announces_a_thousand_groups_announces_a_few_and_they_end() 
     for n in 0..1000 {
         let group = format!("g{n}");
         let layers = vec![Layer { name: "base".into(), port: free_port() }];
-        let request = SendStream { group: group.clone(), layers, rtp: Vec::new(), sdp: None };
+        let rtp = Vec::new();
+        let request =
+            SendStream { group: group.clone(), layers, rtp, sdp: None, deadline_ms: None };
         match lab.client(0).put::<SendStream>("/v1/streams/sent", &request).await {
             Ok(_) => begun.push(group),
             Err(e) => {

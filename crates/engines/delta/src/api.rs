@@ -3,9 +3,11 @@
 use crate::engine::Delta;
 use crate::frame::Head;
 use crate::stream::Stream;
-use ncmesh_engine::stream::{Sending, StreamError, StreamPacketError, StreamStatus, UtilityConfig};
+use ncmesh_engine::stream::{
+    Deadline, NewStream, Sending, StreamError, StreamPacketError, StreamStatus, UtilityConfig,
+};
 use ncmesh_engine::toolkit::coder::{PREFIX, pack};
-use ncmesh_engine::toolkit::live::{Deadline, minimum_bps};
+use ncmesh_engine::toolkit::live::minimum_bps;
 use ncmesh_engine::{Context, StreamEngine};
 use ncmesh_wire::FlowId;
 
@@ -22,14 +24,9 @@ impl StreamEngine for Delta {
         longest(mtu, USUAL_LAYERS)
     }
 
-    fn open(
-        &mut self,
-        cx: &mut Context<'_>,
-        group: &str,
-        layers: &[String],
-    ) -> Result<FlowId, StreamError> {
-        let deadline = Deadline { ms: self.config.deadline_ms };
-        let flow = self.streams.open(cx, group, layers, deadline, Sending::default())?;
+    fn open(&mut self, cx: &mut Context<'_>, stream: NewStream<'_>) -> Result<FlowId, StreamError> {
+        let deadline = stream.deadline.unwrap_or(Deadline { ms: self.config.deadline_ms });
+        let flow = self.streams.open(cx, stream, deadline, Sending::default())?;
         self.update(cx);
         Ok(flow)
     }

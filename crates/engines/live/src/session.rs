@@ -1,9 +1,10 @@
 //! A stream at one node: the packets that it holds, and for whom.
 
 use crate::frame::{Got, Header};
+use ncmesh_engine::stream::Deadline;
 use ncmesh_engine::stream::{LAYERS, Sending, StreamQueue, StreamStatus};
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::live::{Branch, Deadline, Live, Part, Receiver};
+use ncmesh_engine::toolkit::live::{Branch, Live, Part, Receiver};
 use ncmesh_wire::NodeId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

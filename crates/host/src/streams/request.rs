@@ -2,7 +2,7 @@
 
 use super::rtp::{self, RtpPort, Track};
 use ncmesh_engine::registry::AUTO;
-use ncmesh_engine::stream::UtilityConfig;
+use ncmesh_engine::stream::{Deadline, UtilityConfig};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -37,6 +37,10 @@ pub struct SendStream {
     /// Instead of both: the session description of RTP that comes to local ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sdp: Option<String>,
+    /// Age at which a packet is of no use any more, ms, 20 to 5,000; that of the scheme's settings
+    /// if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u16>,
 }
 
 /// Input of a stream at its source.
@@ -49,6 +53,16 @@ pub enum Input {
 }
 
 impl SendStream {
+    /// Returns the deadline, if there is one.
+    ///
+    /// # Errors
+    /// Returns one line that says what is allowed.
+    pub fn deadline(&self) -> Result<Option<Deadline>, String> {
+        let allowed = Deadline::RANGE;
+        let wrong = || format!("deadline_ms: allowed are {} to {}", allowed.start(), allowed.end());
+        self.deadline_ms.map(|ms| Deadline::of_ms(ms).ok_or_else(wrong)).transpose()
+    }
+
     /// Returns where the stream's packets come from.
     ///
     /// # Errors
@@ -249,7 +263,9 @@ mod tests {
     fn a_stream_comes_from_layers_or_from_rtp() {
         let input = |layers: &[&str], rtp: &[&str], sdp: Option<&str>| {
             let sdp = sdp.map(str::to_owned);
-            SendStream { group: "tv".into(), layers: parsed(layers), rtp: parsed(rtp), sdp }.input()
+            let deadline_ms = None;
+            let (layers, rtp) = (parsed(layers), parsed(rtp));
+            SendStream { group: "tv".into(), layers, rtp, sdp, deadline_ms }.input()
         };
         assert!(matches!(input(&["base=udp:5004"], &[], None), Ok(Input::Layers(_))));
         let Ok(Input::Rtp(tracks)) = input(&[], &["h264=udp:5004", "opus=udp:5006"], None) else {
@@ -268,6 +284,18 @@ mod tests {
             let said = refused.unwrap_err();
             assert!(said.contains(why), "{said}");
         }
+    }
+
+    #[test]
+    fn a_deadline_is_within_its_range() {
+        let deadline = |deadline_ms| {
+            let layers = parsed(&["base=udp:5004"]);
+            let group = "tv".into();
+            SendStream { group, layers, rtp: Vec::new(), sdp: None, deadline_ms }.deadline()
+        };
+        assert_eq!(deadline(None), Ok(None));
+        assert_eq!(deadline(Some(20)), Ok(Deadline::of_ms(20)));
+        assert_eq!(deadline(Some(5001)).unwrap_err(), "deadline_ms: allowed are 20 to 5000");
     }
 
     #[test]

@@ -61,6 +61,7 @@ impl StreamSource {
                 layers: layers.collect(),
                 rtp: Vec::new(),
                 sdp: None,
+                deadline_ms: self.stream.deadline.map(|deadline| deadline.ms),
             };
             tries -= 1;
             match self.client.put::<SendStream>("/v1/streams/sent", &request).await {

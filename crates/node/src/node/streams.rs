@@ -7,7 +7,7 @@ use crate::api::types::{
 use crate::stream::rtp::{self, PortPacket, RtpStreams};
 use crate::stream::{Input, Layer, Ports, ReceiveStream, SendStream, StreamSection};
 use ncmesh_engine::registry::{AUTO, Scheme, ServiceKind};
-use ncmesh_engine::stream::{self, StreamError, StreamPacketError, StreamStatus};
+use ncmesh_engine::stream::{self, NewStream, StreamError, StreamPacketError, StreamStatus};
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::console::{queue_values, receiving_values, sending_values};
 use ncmesh_host::gateway::multicast::is_group_name;
@@ -80,6 +80,7 @@ impl Node {
             Input::Layers(_) => None,
             Input::Rtp(tracks) => Some(tracks),
         };
+        let deadline = request.deadline().map_err(bad)?;
         let inputs = rtp.as_deref().map_or_else(|| request.layers.clone(), rtp::ports);
         let ports = Ports::open(&inputs).map_err(|(layer, e)| port_error(&layer, &e))?;
         let sender = rtp.map(|tracks| RtpSender::new(tracks, now));
@@ -90,7 +91,8 @@ impl Node {
 
         let mut stack = self.stack.at(now, &mut self.storage);
         let scheme = self.streams.scheme();
-        let opened = scheme.and_then(|scheme| stack.open_stream(scheme, &request.group, &names));
+        let new = NewStream { group: &request.group, layers: &names, deadline };
+        let opened = scheme.and_then(|scheme| stack.open_stream(scheme, new));
         let flow = opened.map_err(|e| bad(e.to_string()))?;
         self.streams.ports.read(&request.group, flow, ports);
         if let Some(sender) = sender {

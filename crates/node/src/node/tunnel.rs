@@ -5,9 +5,9 @@ use crate::api::types::{self, ApiError, ErrorCode, Flow, TunnelChange};
 use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, V6_MTU_MIN, choose};
 use ncmesh_console::schema::FlowValues;
 use ncmesh_engine::registry::Choice;
-use ncmesh_engine::stream::{StreamPacketError, UtilityConfig};
+use ncmesh_engine::stream::{Deadline, NewStream, StreamError, StreamPacketError, UtilityConfig};
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::tunnel::{FlowStatus, Relaying};
+use ncmesh_engine::tunnel::{FlowStatus, Relaying, is_real_time};
 use ncmesh_engines::reason;
 use ncmesh_host::gateway::multicast::{GROUP_LAYER, GroupAction};
 use ncmesh_host::gateway::{Dropped, Gateway, Leads, RoundTrip, StackMesh};
@@ -49,6 +49,9 @@ impl Tunnel {
         self.scheme
     }
 }
+
+/// Deadline of groups whose first packet is of real-time traffic. A conversation does not bear more.
+const REAL_TIME_DEADLINE: Deadline = Deadline { ms: 200 };
 
 /// Returns the length of the longest IP packet, bytes.
 fn mtu(
@@ -218,7 +221,15 @@ impl Node {
                     Some(flow) => *flow,
                     None => {
                         let layers = [GROUP_LAYER.to_owned()];
-                        let opened = stack.open_stream(scheme, &group, &layers);
+                        let deadline = is_real_time(&packet).then_some(REAL_TIME_DEADLINE);
+                        let new = NewStream { group: &group, layers: &layers, deadline };
+                        // Not every scheme has deadlines.
+                        let opened = match stack.open_stream(scheme, new) {
+                            Err(StreamError::NoDeadlines) => {
+                                stack.open_stream(scheme, NewStream { deadline: None, ..new })
+                            }
+                            opened => opened,
+                        };
                         let flow = opened.map_err(|_| Dropped::Groups)?;
                         tracing::info!("stream {flow} carries multicast to {group}");
                         tunnel.group_flows.insert(group, flow);

@@ -8,7 +8,7 @@ use super::reader::{MEASUREMENTS, Reader, TIMES, find, index_by_name};
 use super::value::Entries;
 use super::{Node, ScenarioError};
 use ncmesh_engine::settings::{Declared, Kind, Mismatch, Section, Toml, Value, from_serde};
-use ncmesh_engine::stream::{LAYERS, UtilityConfig};
+use ncmesh_engine::stream::{Deadline, LAYERS, UtilityConfig};
 use ncmesh_engine::time::Duration;
 use toml::Spanned;
 
@@ -23,6 +23,8 @@ pub struct Stream {
     pub layers: Vec<Layer>,
     /// Length of its packets, bytes; the longest that the scheme carries if absent.
     pub packet: Option<usize>,
+    /// Deadline of its packets; that of the scheme's settings if absent.
+    pub deadline: Option<Deadline>,
     /// Receivers of the stream.
     pub receivers: Vec<StreamReceiver>,
     /// Time from the beginning of the run to the beginning of the stream.
@@ -67,6 +69,9 @@ ncmesh_engine::settings! {
         /// Length of the packets.
         packet: Option<usize> = None, absent "longest possible; 1,400 in the lab", above 0,
             unit "bytes";
+        /// Age at which a packet is of no use any more.
+        deadline_ms: Option<u16> = None, absent "that of the scheme's settings", within 20..=5000,
+            unit "ms";
         /// Receivers.
         receivers: Entries<ReceiverTable>,
             allowed "list of `{ node, utility, min_rate, join_s, leave_s }`";
@@ -188,6 +193,7 @@ impl Reader<'_> {
             from,
             layers: layers.map(|l| Layer { name: l.name.clone(), rate_bps: l.rate.0 }).collect(),
             packet: table.packet,
+            deadline: table.deadline_ms.and_then(Deadline::of_ms),
             receivers,
             start: Duration::from_secs_f64(table.start_s),
             warm_up: Duration::from_secs_f64(table.warm_up_s),

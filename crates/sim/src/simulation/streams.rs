@@ -2,7 +2,7 @@
 
 use super::{Simulation, SimulationError};
 use ncmesh_engine::registry::Scheme;
-use ncmesh_engine::stream::{StreamPacketError, UtilityConfig};
+use ncmesh_engine::stream::{NewStream, StreamPacketError, UtilityConfig};
 use ncmesh_engine::time::Instant;
 use ncmesh_host::streams::{Egress, IngressPacket, Streams};
 use ncmesh_stack::Active;
@@ -22,7 +22,7 @@ pub struct StreamArrival {
 }
 
 impl Simulation {
-    /// Begins a stream from a node to `group` with `scheme`. `layers` are the names of the layers.
+    /// Begins a stream from a node with `scheme`.
     ///
     /// # Errors
     /// [`SimulationError`].
@@ -30,11 +30,9 @@ impl Simulation {
         &mut self,
         scheme: Scheme,
         node: usize,
-        group: &str,
-        layers: &[String],
+        stream: NewStream<'_>,
     ) -> Result<FlowId, SimulationError> {
-        let open =
-            |_: &mut Streams<()>, stack: &mut Active<'_>| stack.open_stream(scheme, group, layers);
+        let open = |_: &mut Streams<()>, stack: &mut Active<'_>| stack.open_stream(scheme, stream);
         Ok(self.with_streams(node, open)??)
     }
 

@@ -1,6 +1,7 @@
 //! Frames of every kind, sent in simulations.
 
 use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::stream::NewStream;
 use ncmesh_engine::stream::UtilityConfig;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
@@ -111,7 +112,13 @@ fn stream(s: &mut Simulation, scheme: &str) {
     for node in [1, 3] {
         s.join(scheme, node, "tv", utility.clone()).unwrap();
     }
-    let flow = s.open_stream(scheme, 0, "tv", &["base".into(), "enh".into()]).unwrap();
+    let flow = s
+        .open_stream(
+            scheme,
+            0,
+            NewStream { group: "tv", layers: &["base".into(), "enh".into()], deadline: None },
+        )
+        .unwrap();
     for n in 0..100 {
         for layer in 0..2 {
             let _ = s.send_stream_packet(scheme, 0, flow, layer, &contents(100 + n)).unwrap();

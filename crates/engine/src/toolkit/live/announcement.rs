@@ -1,6 +1,6 @@
 //! Announcements, which a source floods of its stream.
 
-use crate::stream::{LAYERS, check_names};
+use crate::stream::{Deadline, LAYERS, check_names};
 use crate::time::Duration;
 use ncmesh_wire::layout::{Charset, Check};
 use ncmesh_wire::record::field;
@@ -22,13 +22,6 @@ pub struct Announcement<T> {
     pub terms: T,
     /// Names and counts.
     pub contents: Contents,
-}
-
-/// Age at which a packet is of no use any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deadline {
-    /// In milliseconds.
-    pub ms: u16,
 }
 
 /// Announcement of a stream whose packets have no deadline.
@@ -71,7 +64,7 @@ frame! {
         /// counts the announcements of this stream
         version: u32 = field("stream.version", "Version"),
         /// age at which a packet is of no use any more, ms
-        ms: u16 = field("stream.deadline", "Deadline").within(20, 5000),
+        ms: u16 = field("stream.deadline", "Deadline").within(*Deadline::RANGE.start() as u64, *Deadline::RANGE.end() as u64),
         contents: Contents,
     }
 }

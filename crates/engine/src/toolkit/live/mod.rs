@@ -21,9 +21,7 @@ mod part;
 mod receiver;
 mod streams;
 
-pub use announcement::{
-    ANNOUNCE_INTERVAL, ANNOUNCEMENT, Announcement, Contents, Deadline, Timed, Untimed,
-};
+pub use announcement::{ANNOUNCE_INTERVAL, ANNOUNCEMENT, Announcement, Contents, Timed, Untimed};
 pub use part::{Branch, LEAVE_NOTICES, Live, MAX_CHILDREN, Member, Part, Place};
 pub use receiver::{Listener, Receiver, Shortfall, minimum_bps};
 pub use streams::{MAX_STREAMS, Streams};

@@ -4,7 +4,7 @@ use super::announcement::{ANNOUNCEMENT, Announcement, Contents};
 use super::part::{Live, Part};
 use crate::context::Context;
 use crate::counters::DropReason;
-use crate::stream::{StreamError, StreamPacketError, check_name, check_names};
+use crate::stream::{NewStream, StreamError, StreamPacketError, check_name, check_names};
 use crate::time::{Duration, Instant};
 use crate::toolkit::flood::Flood;
 use crate::transmission::Filled;
@@ -55,14 +55,14 @@ impl<L: Live, J> Streams<L, J> {
     pub fn open(
         &mut self,
         cx: &mut Context<'_>,
-        group: &str,
-        layers: &[String],
+        stream: NewStream<'_>,
         terms: L::Terms,
         source: L::Source,
     ) -> Result<FlowId, StreamError>
     where
         Announcement<L::Terms>: for<'a> Record<'a>,
     {
+        let NewStream { group, layers, .. } = stream;
         // One stream of this node for each group, so that a group names it in `close`.
         check_names(group, layers)?;
         if self.own(group).is_some() {

@@ -2,8 +2,9 @@
 
 use super::node::{announcement, has, state};
 use crate::frame::{Data, Have, Head, State};
+use ncmesh_engine::stream::Deadline;
 use ncmesh_engine::stream::LAYERS;
-use ncmesh_engine::toolkit::live::{Announcement, Deadline, Timed};
+use ncmesh_engine::toolkit::live::{Announcement, Timed};
 use ncmesh_wire::{NodeId, Record};
 use proptest::prelude::*;
 

@@ -2,6 +2,7 @@
 
 use super::node::{FLOW, Node, announcement, has, state};
 use crate::frame::{Have, State};
+use ncmesh_engine::stream::{Deadline, NewStream};
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::toolkit::live::Announcement;
 use ncmesh_engine::{Engine, StreamEngine};
@@ -175,10 +176,31 @@ fn a_relay_without_receivers_leaves_the_tree_and_says_so() {
 }
 
 #[test]
+fn a_packet_lives_as_long_as_its_source_says() {
+    let layers = ["base".to_owned()];
+    let lives = |deadline, ms| {
+        let mut node = Node::new();
+        let new = NewStream { group: "own", layers: &layers, deadline };
+        let flow = node.with(|engine, cx| engine.open(cx, new)).unwrap();
+        node.with(|engine, cx| engine.send(cx, flow, 0, &[1; 100])).unwrap();
+        node.now = node.now + Duration::from_millis(ms);
+        let wants = State { flow, layers: vec![has(0)], ..state(2, 1, 0, [has(0), has(0)]) };
+        node.report(3, &wants);
+        node.next_data().is_some_and(|data| !data.symbol.is_empty())
+    };
+    let short = Deadline::of_ms(100);
+    assert!(lives(None, 900) && lives(short, 80) && !lives(short, 120));
+}
+
+#[test]
 fn an_own_stream_is_sent_from_its_first_packet_on() {
     let mut node = Node::new();
     let layers = ["base".to_owned()];
-    let flow = node.with(|engine, cx| engine.open(cx, "own", &layers)).unwrap();
+    let flow = node
+        .with(|engine, cx| {
+            engine.open(cx, NewStream { group: "own", layers: &layers, deadline: None })
+        })
+        .unwrap();
     let wants = State { flow, layers: vec![has(0)], ..state(2, 1, 0, [has(0), has(0)]) };
     node.report(3, &wants);
     let longest = node.engine.longest(super::node::MTU);

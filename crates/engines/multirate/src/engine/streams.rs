@@ -5,7 +5,7 @@ use crate::frame::DataHeader;
 use crate::source::LocalSource;
 use crate::utility::Utility;
 use ncmesh_engine::stream::{
-    StreamError, StreamPacketError, StreamStatus, UtilityConfig, UtilityError,
+    NewStream, StreamError, StreamPacketError, StreamStatus, UtilityConfig, UtilityError,
 };
 use ncmesh_engine::{Context, StreamEngine};
 use ncmesh_wire::FlowId;
@@ -20,15 +20,13 @@ impl StreamEngine for Multirate {
         mtu.saturating_sub(DataHeader::LEN)
     }
 
-    fn open(
-        &mut self,
-        cx: &mut Context<'_>,
-        group: &str,
-        layers: &[String],
-    ) -> Result<FlowId, StreamError> {
+    fn open(&mut self, cx: &mut Context<'_>, stream: NewStream<'_>) -> Result<FlowId, StreamError> {
+        if stream.deadline.is_some() {
+            return Err(StreamError::NoDeadlines);
+        }
         // The tree grows from the reports of receivers. Until the first one, packets that enter the
         // stream find no child.
-        let flow = self.sessions.open(cx, group, layers, (), LocalSource::default())?;
+        let flow = self.sessions.open(cx, stream, (), LocalSource::default())?;
         self.update(cx);
         Ok(flow)
     }

@@ -3,7 +3,9 @@
 use super::node::{FLOW, Node, announcement, announcement_of, config, utility};
 use crate::{Multirate, MultirateConfig};
 use ncmesh_engine::settings::Section;
-use ncmesh_engine::stream::{StreamError, StreamPacketError, StreamProblem, UtilityConfig};
+use ncmesh_engine::stream::{
+    Deadline, NewStream, StreamError, StreamPacketError, StreamProblem, UtilityConfig,
+};
 use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::toolkit::live::ANNOUNCEMENT;
 use ncmesh_engine::{Event, StreamEngine};
@@ -12,8 +14,11 @@ use ncmesh_engine::{Event, StreamEngine};
 fn a_burst_beyond_a_max_waits_at_the_source() {
     let mut node = Node::new(config());
     let layers = ["base".to_owned()];
-    let flow = node.with(|e, cx| e.open(cx, "tv", &layers)).unwrap();
-    assert_eq!(node.with(|e, cx| e.open(cx, "tv", &layers)), Err(StreamError::Busy("tv".into())));
+    let new = NewStream { group: "tv", layers: &layers, deadline: None };
+    let timed = NewStream { deadline: Deadline::of_ms(200), ..new };
+    assert_eq!(node.with(|e, cx| e.open(cx, timed)), Err(StreamError::NoDeadlines));
+    let flow = node.with(|e, cx| e.open(cx, new)).unwrap();
+    assert_eq!(node.with(|e, cx| e.open(cx, new)), Err(StreamError::Busy("tv".into())));
     node.wait(30);
     assert_eq!(node.fill().unwrap().0, ANNOUNCEMENT);
     let mut send = |layer, packet: &[u8]| node.with(|e, cx| e.send(cx, flow, layer, packet));

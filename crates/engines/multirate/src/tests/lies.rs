@@ -4,6 +4,7 @@ use super::node::{FLOW, Node, announcement, announcement_of, config, entry, util
 use crate::frame::ReportEntry;
 use ncmesh_engine::StreamEngine;
 use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::stream::NewStream;
 use ncmesh_engine::toolkit::live::{
     ANNOUNCEMENT, Announcement, MAX_CHILDREN, MAX_STREAMS, Untimed,
 };
@@ -55,7 +56,12 @@ fn the_source_supersedes_a_false_end() {
     handle_announcement(&mut node, FLOW, 10, &announcement().contents.layers);
     assert_eq!(node.engine.streams()[0].receivers, 1);
     // The same of its own stream, whose first version was 1.
-    let own = node.with(|e, cx| e.open(cx, "own", &announcement().contents.layers)).unwrap();
+    let own = node
+        .with(|e, cx| {
+            let layers = &announcement().contents.layers;
+            e.open(cx, NewStream { group: "own", layers, deadline: None })
+        })
+        .unwrap();
     handle_announcement(&mut node, own, 7, &[]);
     node.wait(30);
     let sent = std::iter::from_fn(|| node.fill()).filter(|(kind, _)| *kind == ANNOUNCEMENT);

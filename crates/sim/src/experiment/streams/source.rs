@@ -9,6 +9,7 @@ use crate::outcome::StreamOutcome;
 use crate::scenario::Stream;
 use crate::simulation::{Simulation, StreamArrival};
 use ncmesh_engine::registry::Scheme;
+use ncmesh_engine::stream::NewStream;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_wire::FlowId;
 
@@ -115,7 +116,9 @@ impl StreamSource {
             None => {
                 let names: Vec<String> =
                     self.stream.layers.iter().map(|layer| layer.name.clone()).collect();
-                *self.flow.insert(sim.open_stream(scheme, self.stream.from, group, &names)?)
+                let deadline = self.stream.deadline;
+                let new = NewStream { group, layers: &names, deadline };
+                *self.flow.insert(sim.open_stream(scheme, self.stream.from, new)?)
             }
         };
         for layer in 0..self.layers.len() {
