@@ -50,7 +50,7 @@ impl Tunnel {
     }
 }
 
-/// Deadline of groups whose first packet is of real-time traffic. A conversation does not bear more.
+/// Deadline of groups whose first packet is of real-time traffic: a conversation bears no more.
 const REAL_TIME_DEADLINE: Deadline = Deadline { ms: 200 };
 
 /// Returns the length of the longest IP packet, bytes.

@@ -64,7 +64,8 @@ frame! {
         /// counts the announcements of this stream
         version: u32 = field("stream.version", "Version"),
         /// age at which a packet is of no use any more, ms
-        ms: u16 = field("stream.deadline", "Deadline").within(*Deadline::RANGE.start() as u64, *Deadline::RANGE.end() as u64),
+        ms: u16 = field("stream.deadline", "Deadline")
+            .within(*Deadline::RANGE.start() as u64, *Deadline::RANGE.end() as u64),
         contents: Contents,
     }
 }
