@@ -57,6 +57,7 @@ fn send(stack: &mut Stack, scheme: Scheme, serial: u32, storage: &mut MemoryStor
         receivers,
         done: Default::default(),
         open: true,
+        background: None,
     };
     stack.at(Instant::default(), storage).send_file(scheme, outgoing).unwrap();
 }
