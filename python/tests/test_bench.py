@@ -332,6 +332,26 @@ def test_other_loads_of_tunnels(tmp_path):
     ]
 
 
+def test_services_side_by_side(tmp_path):
+    cases = ("file and ping", "all at once")
+    assert run(*ONE, "--service", "mixed", "--cases", *cases, "--output", tmp_path) == 0
+    rows = pq.read_table(tmp_path / "scoreboard.parquet").to_pylist()
+    of = {(row["case"], row["scheme"]): row for row in rows}
+    assert len(of) == 2 * len(schemes.of("mixed"))
+    ours = schemes.default("mixed")
+    assert ours == "cascade+braid+delta"
+    for (case, _), row in of.items():
+        assert 1 < row["last_s"] < 300
+        assert (row["goodput_bps"] is None) == (case == "file and ping") == bool(row["delay_s"])
+    ping = of["file and ping", ours]
+    parts = (8 * 500_000 / ping["last_s"], 1 / ping["delay_s"])
+    assert ping["score"] == pytest.approx((parts[0] * parts[1]) ** 0.5)
+    both = of["all at once", ours]
+    assert both["goodput_bps"] > 1e5
+    assert both["least_base_share"] > 0.5
+    assert "## Services side by side" in (tmp_path / "scoreboard.md").read_text()
+
+
 def test_what_may_not_be_shipped_is_named(tmp_path, capsys):
     (tmp_path / "meshes").mkdir()
     code = main(["bench", "mesh", "--scenarios", str(tmp_path), "--meshes", "orbit"])

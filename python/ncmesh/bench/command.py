@@ -18,6 +18,7 @@ from ncmesh.bench import compare, meshes, page, schemes, summary, table
 from ncmesh.bench.bounds import Bounds
 from ncmesh.bench.file import FILE
 from ncmesh.bench.instances import Instance
+from ncmesh.bench.mixed import MIXED
 from ncmesh.bench.service import Row, Service
 from ncmesh.bench.stream import STREAM
 from ncmesh.bench.tunnel import TUNNEL
@@ -26,7 +27,7 @@ from ncmesh.campaign.schedule import execute
 from ncmesh.campaign.store import Store
 from ncmesh.failure import FailureError, Kind
 
-SERVICES = {service.name: service for service in (FILE, TUNNEL, STREAM)}
+SERVICES = {service.name: service for service in (FILE, TUNNEL, STREAM, MIXED)}
 INSTANCES = 2
 # Seeds of each instance.
 DRAWS = 5

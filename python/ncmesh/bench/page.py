@@ -17,7 +17,12 @@ from ncmesh.bench.service import Row
 from ncmesh.bench.table import Made
 from ncmesh.bench.tunnel import FOUR, FROM_ONE, LOADS, SHORT, TO_ONE
 
-TITLES = {"file": "Files", "tunnel": "Tunnels", "stream": "Streams"}
+TITLES = {
+    "file": "Files",
+    "tunnel": "Tunnels",
+    "stream": "Streams",
+    "mixed": "Services side by side",
+}
 HOW_COMPARED = {
     "file": (
         "Compared by the time until the last receiver has the file. A receiver that does not have "
@@ -28,12 +33,17 @@ HOW_COMPARED = {
         "connection. Compared by goodput. Other loads have a table below."
     ),
     "stream": "Two layers to four receivers, compared by the mean rate of a receiver.",
+    "mixed": (
+        "A file to four receivers beside other traffic, compared by the geometric mean of what "
+        "each gets: the file's length over its time, goodput, rate, 1 over the round trip."
+    ),
 }
 # What a table by mesh has of a run: its heading and value.
 MEASURES: dict[str, tuple[str, Callable[[Row], float]]] = {
     "file": ("seconds to the last receiver", lambda row: float(row["last_s"])),
     "tunnel": ("goodput, kbit/s", lambda row: row["goodput_bps"] / 1e3),
     "stream": ("rate of a receiver, kbit/s", lambda row: row["mean_rate_bps"] / 1e3),
+    "mixed": ("seconds of the file", lambda row: float(row["last_s"])),
 }
 # Cases of tunnels that have pictures and tables of their own; the others share a table.
 TUNNEL_CASES = ("UDP", "TCP")
@@ -278,7 +288,7 @@ def _by_mesh(service: str, of: Sequence[Cell]) -> list[str]:
     """Return geometric means of what is measured, by mesh and case."""
     names = compare.schemes(of)
     heading, value = MEASURES[service]
-    bound = [] if service == "stream" else ["bound, sent per packet"]
+    bound = [] if service in ("stream", "mixed") else ["bound, sent per packet"]
     lines = [
         f"| {heading} | case | {' | '.join([*bound, *(f'`{name}`' for name in names)])} |",
         f"| --- | --- |{' --- |' * (len(names) + len(bound))}",

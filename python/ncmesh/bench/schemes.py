@@ -9,10 +9,16 @@ from ncmesh.failure import FailureError, Kind
 
 # The name of a service's default.
 AUTO = "auto"
+# The services in the order in which sets of schemes name them.
+SERVICES = ("file", "tunnel", "stream")
+# Sets of schemes for services side by side, besides the defaults: without coding, and of papers.
+SETS = ("etx_unicast+forward+stream_tree", "pacifier+core_nc+multirate")
 
 
 def of(service: str) -> tuple[str, ...]:
-    """Return the schemes of a service, in the order of the registry."""
+    """Return the schemes of a service, in the order of the registry; sets of them for `mixed`."""
+    if service == "mixed":
+        return ("+".join(default(name) for name in SERVICES), *SETS)
     return tuple(name for name, served in _ncmesh.schemes() if served == service)
 
 
@@ -25,7 +31,7 @@ def chosen(service: str, names: Sequence[str] | None) -> tuple[str, ...]:
     """Return the schemes of a service among `names`, all without names."""
     if names is None:
         return of(service)
-    known = [AUTO, *(name for name, _ in _ncmesh.schemes())]
+    known = [AUTO, *(name for name, _ in _ncmesh.schemes()), *of("mixed")]
     for name in names:
         if name not in known:
             message = f'no scheme is called "{name}"; there are: {", ".join(known)}'

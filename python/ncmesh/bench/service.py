@@ -45,6 +45,8 @@ class Service:
     """Cases whose source is the gateway of the mesh, if it has one."""
     loads: Mapping[str, Load] = field(default_factory=dict)
     """Cases whose rate depends on the runs of another case."""
+    text: Callable[[Instance, str], str] = lambda _, scheme: scheme
+    """What a run is told of its scheme."""
 
     def instances(self, mesh: Mesh, cases: Sequence[str], numbers: Sequence[int]) -> list[Instance]:
         """Return the instances of a mesh."""
@@ -64,7 +66,8 @@ class Service:
     def run(self, instance: Instance, scheme: str) -> Run:
         """Return the run of a scheme."""
         scenario = instance.mesh.scenario.varied(self.traffic(instance))
-        return Run(scenario, scheme, instance.seed, self.limit_s(instance), instance.parameters)
+        text = self.text(instance, scheme)
+        return Run(scenario, text, instance.seed, self.limit_s(instance), instance.parameters)
 
 
 def number(value: float | None) -> str:

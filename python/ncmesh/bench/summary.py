@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from ncmesh.bench.instances import Instance
 from ncmesh.bench.service import Row
 
+# Least width of the column of schemes.
+LEAST_WIDTH = 12
 # More receivers are counted, not named.
 MOST_NAMES = 6
 
@@ -14,7 +16,8 @@ MOST_NAMES = 6
 def block(instance: Instance, rows: Sequence[Row], line: Callable[[Row], str]) -> str:
     """Return the lines of an instance; schemes in the order of `rows`."""
     head = f"{instance.title}: {ends(instance.source, instance.receivers)}"
-    return "\n".join([head, *(f"  {row['scheme']:12} {_line(row, line)}" for row in rows)])
+    width = max(LEAST_WIDTH, *(len(row["scheme"]) for row in rows))
+    return "\n".join([head, *(f"  {row['scheme']:{width}} {_line(row, line)}" for row in rows)])
 
 
 def ends(source: str, receivers: Sequence[str]) -> str:

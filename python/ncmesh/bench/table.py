@@ -111,7 +111,8 @@ def row(service: Service, instance: Instance, run: Row, bounds: Bounds, commit: 
         if best is not None:
             found["optimum_share"] = stream.share_of_optimum(instance, found, best)
         return found
-    has_bound = service is file.FILE or tunnel.has_bound(instance.case)
+    is_flow = service is tunnel.TUNNEL and tunnel.has_bound(instance.case)
+    has_bound = service is file.FILE or is_flow
     if mesh.moves or not has_bound:
         return found
 

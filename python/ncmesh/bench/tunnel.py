@@ -100,7 +100,7 @@ def _read(instance: Instance, row: Row) -> dict[str, Any]:
     goodputs = [flow["throughput_bps"] for flow in flows]
     case = instance.case
     if case in PINGS:
-        delay = _round_trip(flows[:2])
+        delay = round_trip(flows[:2], MEASURED_S)
         return {**measured, "goodput_bps": sum(goodputs[2:]), "delay_s": delay, "score": 1 / delay}
     if case == SHORT:
         delay = _mean_time(flows[1:])
@@ -132,9 +132,9 @@ def _delay(flow: Row) -> float | None:
     return delay
 
 
-def _round_trip(flows: Sequence[Row]) -> float:
+def round_trip(flows: Sequence[Row], seconds: float) -> float:
     """Return the delays of both directions together, a lost packet with `LOST_PING_S`."""
-    sent = MEASURED_S * PINGS_PER_S
+    sent = seconds * PINGS_PER_S
     arrived = [min(flow["delivered"], sent) for flow in flows]
     waited = sum(n * (flow["mean_delay_s"] or 0.0) for n, flow in zip(arrived, flows, strict=True))
     return float(waited + LOST_PING_S * (2 * sent - sum(arrived))) / sent
