@@ -30,7 +30,7 @@ SIZE = 500_000
 LIMIT_S = 300.0
 WARM_UP_S = 5.0
 MEASURED_S = 30.0
-# What counts for a part that carried nothing, bit/s.
+# Goodput that counts for a part which carried nothing, bit/s.
 LEAST_BPS = 1e3
 
 FILE, TCP, PING, STREAM = "file", "TCP", "ping", "stream"

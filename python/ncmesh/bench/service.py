@@ -46,7 +46,7 @@ class Service:
     loads: Mapping[str, Load] = field(default_factory=dict)
     """Cases whose rate depends on the runs of another case."""
     text: Callable[[Instance, str], str] = lambda _, scheme: scheme
-    """What a run is told of its scheme."""
+    """Name of a scheme as a run takes it."""
 
     def instances(self, mesh: Mesh, cases: Sequence[str], numbers: Sequence[int]) -> list[Instance]:
         """Return the instances of a mesh."""
