@@ -12,10 +12,12 @@ use std::io::{self, Write};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time between two looks at the description, the player and the user's interrupts.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Time between two looks at whether the node is still in the group.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Tries to find ports for a player.
 const TRIES: u32 = 20;
 
@@ -37,8 +39,9 @@ pub(crate) fn run(client: &Client, args: StreamWatchArgs) -> Result<(), Failure>
     let _: ReceiveStream = client.put("/v1/streams/received", &request)?;
 
     let watched = watch(client, &mut interrupts, &group, player, sdp);
-    client.delete::<Vec<Stream>>(&format!("/v1/streams/received/{group}"))?;
-    watched
+    let left = client.delete::<Vec<Stream>>(&format!("/v1/streams/received/{group}"));
+    // If the group cannot be left, the reason is what ended the watch.
+    watched.and(left.map(drop))
 }
 
 /// Shows the group until the player is closed or the user interrupts the command.
@@ -56,19 +59,38 @@ fn watch(
         written.map_err(|e| Failure::new(Kind::File, format!("{}: {e}", file.display())))?;
         let shown = file.display();
         show::note(&format!("wrote {shown}; open it in a player. Ctrl-C leaves the group"));
-        while !interrupts.come_within(client, POLL_INTERVAL) {}
+        while !interrupts.come_within(client, LOOK_INTERVAL) {
+            joined(client, group)?;
+        }
         return Ok(());
     };
 
     let file = SdpFile::new(&sdp)?;
     let mut child = player.arg(&file.0).stdin(Stdio::null()).spawn()?;
+    let mut looked = Instant::now();
     while !interrupts.come_within(client, POLL_INTERVAL) {
         if let Some(status) = child.try_wait()? {
             let failed = format!("the player ended with {status}; see what it said above");
             return if status.success() { Ok(()) } else { Err(Failure::new(Kind::Other, failed)) };
         }
+        // A player shows its last picture for ever.
+        if looked.elapsed() < LOOK_INTERVAL {
+            continue;
+        }
+        looked = Instant::now();
+        if let Err(failure) = joined(client, group) {
+            end(&mut child)?;
+            return Err(failure);
+        }
     }
     Ok(end(&mut child)?)
+}
+
+/// Returns the group as the node has joined it.
+fn joined(client: &Client, group: &str) -> Result<JoinedGroup, Failure> {
+    let joined: Vec<JoinedGroup> = client.read("/v1/streams/received")?;
+    let own = joined.into_iter().find(|joined| joined.group == group);
+    own.ok_or_else(|| Failure::new(Kind::NoTransfer, format!("the node left group {group}")))
 }
 
 /// Waits for the session description of a group. Returns `None` if the user interrupts it.
@@ -79,11 +101,7 @@ fn description(
 ) -> Result<Option<String>, Failure> {
     let mut waiting = false;
     loop {
-        let joined: Vec<JoinedGroup> = client.read("/v1/streams/received")?;
-        let own = joined.into_iter().find(|joined| joined.group == group);
-        let Some(own) = own else {
-            return Err(Failure::new(Kind::NoTransfer, format!("the node left group {group}")));
-        };
+        let own = joined(client, group)?;
         if own.sdp.is_some() {
             return Ok(own.sdp);
         }

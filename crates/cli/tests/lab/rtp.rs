@@ -5,6 +5,7 @@ use crate::support::{room, room_alone};
 use ncmesh_lab::Lab;
 use ncmesh_node::api::types::JoinedGroup;
 use std::fs::{self, Permissions};
+use std::io::Read;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -151,6 +152,14 @@ async fn what_is_no_rtp_or_cannot_be_played_is_told_in_one_line() {
     fs::write(&sdp, "hello").unwrap();
     let bad = ["send", "--group", "x", "--sdp", sdp.to_str().unwrap(), "--no-wait"];
     assert!(fails(&lab, 0, &bad, 2).contains("no session description"));
+    let endless = ["send", "--group", "x", "--sdp", "/dev/zero", "--no-wait"];
+    assert!(fails(&lab, 0, &endless, 5).contains("1200 bytes"));
+    for (what, group) in [("send", "ip-239.1.2.3"), ("receive", "ip-ff05-0-0-0-0-0-0-77")] {
+        let rtp = if what == "send" { "h264=udp:5020" } else { "6004" };
+        let reserved = [what, "--group", group, "--rtp", rtp, "--no-wait"];
+        assert!(fails(&lab, 0, &reserved, 2).contains("IP multicast"));
+        assert!(fails(&lab, 0, &["stop", "--group", group], 2).contains("IP multicast"));
+    }
     succeeds(&lab, 0, &["stop", "--group", "tv"]);
 
     // A group of plain layers has no picture, and a player that fails is told.
@@ -174,6 +183,41 @@ fn reference(number: u32, length: usize) -> Vec<u8> {
     packet.extend([0, 0, 0, 9, 0x41]);
     packet.resize(length, 7);
     packet
+}
+
+#[tokio::test]
+async fn a_player_ends_when_its_node_leaves_the_group() {
+    let _room = room().await;
+    let dir = tempfile::tempdir().unwrap();
+    let mut lab = line_of("delta").await;
+    let port = free_pair();
+    let rtp = format!("h264=udp:{port}");
+    succeeds(&lab, 0, &["send", "--group", "tv", "--rtp", &rtp, "--no-wait"]);
+    install(dir.path(), "ffplay", "echo $$ >\"$PLAYER\"; PATH=/usr/bin:/bin; exec sleep 300");
+    let player = dir.path().join("player");
+    let mut command = watch(&lab, 1, dir.path());
+    let mut watch = command.env("PLAYER", &player).stderr(Stdio::piped()).spawn().unwrap();
+    until(&mut lab, 0, |streams| streams.iter().any(|stream| stream.receivers == 1)).await;
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    for number in 0.. {
+        drop(sender.send_to(&reference(number, 100), ("127.0.0.1", port)));
+        if fs::read_to_string(&player).is_ok_and(|written| written.ends_with('\n')) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "no player was started");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+
+    succeeds(&lab, 1, &["stop", "--group", "tv"]);
+    let status = ends_within_time(&mut watch).await.unwrap();
+    let mut said = String::new();
+    watch.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("the node left group tv"), "{said}");
+    assert_eq!(status.code(), Some(9));
+    let process = fs::read_to_string(&player).unwrap();
+    assert!(!Path::new("/proc").join(process.trim()).exists());
+    lab.stop().await.unwrap();
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use std::str::FromStr;
 /// Most tracks of a stream: a video and its sound, twice.
 pub const MAX_TRACKS: usize = 4;
 /// Longest description, bytes. It travels in one packet.
-const MAX_SDP: usize = 1200;
+pub const MAX_SDP: usize = 1200;
 /// Distance between the ports of two tracks: RTCP has the port behind its RTP.
 pub const PORTS_PER_TRACK: u16 = 2;
 
