@@ -185,38 +185,58 @@ fn reference(number: u32, length: usize) -> Vec<u8> {
     packet
 }
 
+/// Passes packets of a video to a source until `done`.
+async fn stream_until(port: u16, done: impl Fn() -> bool) {
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    for number in 0.. {
+        drop(sender.send_to(&reference(number, 100), ("127.0.0.1", port)));
+        if done() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "the player was not started");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 #[tokio::test]
-async fn a_player_ends_when_its_node_leaves_the_group() {
+async fn a_player_ends_when_its_node_does_not_play_the_group_for_it() {
     let _room = room().await;
     let dir = tempfile::tempdir().unwrap();
     let mut lab = line_of("delta").await;
     let port = free_pair();
     let rtp = format!("h264=udp:{port}");
     succeeds(&lab, 0, &["send", "--group", "tv", "--rtp", &rtp, "--no-wait"]);
+    // Another source of the group, of layers that cannot be watched, is in nobody's way.
+    let layer = format!("base=udp:{}", free_pair());
+    succeeds(&lab, 2, &["send", "--group", "tv", "--layer", &layer, "--no-wait"]);
+    until(&mut lab, 1, |streams| streams.len() == 2).await;
+
     install(dir.path(), "ffplay", "echo $$ >\"$PLAYER\"; PATH=/usr/bin:/bin; exec sleep 300");
     let player = dir.path().join("player");
-    let mut command = watch(&lab, 1, dir.path());
-    let mut watch = command.env("PLAYER", &player).stderr(Stdio::piped()).spawn().unwrap();
-    until(&mut lab, 0, |streams| streams.iter().any(|stream| stream.receivers == 1)).await;
-    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let deadline = Instant::now() + TIMEOUT;
-    for number in 0.. {
-        drop(sender.send_to(&reference(number, 100), ("127.0.0.1", port)));
-        if fs::read_to_string(&player).is_ok_and(|written| written.ends_with('\n')) {
-            break;
-        }
-        assert!(Instant::now() < deadline, "no player was started");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let other = ["receive", "--group", "tv", "--rtp", "6004", "--no-wait"];
+    let stop = ["stop", "--group", "tv"];
+    for (ends_it, code, why, remain) in [
+        (&other[..], 8, "another command plays group tv", 1),
+        (&stop[..], 9, "the node left group tv", 0),
+    ] {
+        let mut command = watch(&lab, 1, dir.path());
+        let mut watch = command.env("PLAYER", &player).stderr(Stdio::piped()).spawn().unwrap();
+        let is_shown = || fs::read_to_string(&player).is_ok_and(|text| text.ends_with('\n'));
+        stream_until(port, is_shown).await;
+        succeeds(&lab, 1, ends_it);
+        let status = ends_within_time(&mut watch).await.unwrap();
 
-    succeeds(&lab, 1, &["stop", "--group", "tv"]);
-    let status = ends_within_time(&mut watch).await.unwrap();
-    let mut said = String::new();
-    watch.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.contains("the node left group tv"), "{said}");
-    assert_eq!(status.code(), Some(9));
-    let process = fs::read_to_string(&player).unwrap();
-    assert!(!Path::new("/proc").join(process.trim()).exists());
+        let mut said = String::new();
+        watch.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(said.contains(why), "{said}");
+        assert_eq!(status.code(), Some(code));
+        let process = fs::read_to_string(&player).unwrap();
+        assert!(!Path::new("/proc").join(process.trim()).exists());
+        fs::remove_file(&player).unwrap();
+        let joined: Vec<JoinedGroup> = lab.client(1).read("/v1/streams/received").await.unwrap();
+        assert_eq!(joined.len(), remain);
+    }
     lab.stop().await.unwrap();
 }
 
