@@ -49,16 +49,15 @@ fn send(client: &Client, json: bool, args: StreamSendArgs) -> Result<(), Failure
 
 /// Reads a session description. Longer files are not read to their end, which some do not have.
 fn read_sdp(file: &Path) -> Result<String, Failure> {
-    let fail = |problem: String| Failure::new(Kind::File, format!("{}: {problem}", file.display()));
-    let mut text = String::new();
+    let fail = |problem: &str| Failure::new(Kind::File, format!("{}: {problem}", file.display()));
+    let mut bytes = Vec::new();
     let opened = File::open(file).map(|open| open.take(MAX_SDP as u64 + 1));
-    opened.and_then(|mut open| open.read_to_string(&mut text)).map_err(|e| fail(e.to_string()))?;
-    if text.len() > MAX_SDP {
-        return Err(fail(format!(
-            "a session description has up to {MAX_SDP} bytes; this has more"
-        )));
+    opened.and_then(|mut open| open.read_to_end(&mut bytes)).map_err(|e| fail(&e.to_string()))?;
+    if bytes.len() > MAX_SDP {
+        let problem = format!("a session description has up to {MAX_SDP} bytes; this has more");
+        return Err(fail(&problem));
     }
-    Ok(text)
+    String::from_utf8(bytes).map_err(|_| fail("it is no text in UTF-8"))
 }
 
 /// Joins a group. Unless told otherwise, shows its streams until interrupted, and leaves it.

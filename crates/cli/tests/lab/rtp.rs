@@ -5,7 +5,7 @@ use crate::support::{room, room_alone};
 use ncmesh_lab::Lab;
 use ncmesh_node::api::types::JoinedGroup;
 use std::fs::{self, Permissions};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -234,6 +234,34 @@ async fn a_player_ends_when_its_node_does_not_play_the_group_for_it() {
         let process = fs::read_to_string(&player).unwrap();
         assert!(!Path::new("/proc").join(process.trim()).exists());
         fs::remove_file(&player).unwrap();
+        let joined: Vec<JoinedGroup> = lab.client(1).read("/v1/streams/received").await.unwrap();
+        assert_eq!(joined.len(), remain);
+    }
+    lab.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn closing_the_terminal_leaves_the_group_unless_the_command_outlives_it() {
+    let _room = room().await;
+    let lab = line_of("delta").await;
+    for (first, remain) in [("env", 0), ("nohup", 1)] {
+        let mut command = Command::new(first);
+        command.arg(env!("CARGO_BIN_EXE_ncmesh")).arg("--api").arg(lab.client(1).socket());
+        command.args(["stream", "receive", "--group", "tv", "--rtp", "6004"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut receive = Running(command.spawn().unwrap());
+        // It says so once it listens for signals.
+        let said = BufReader::new(receive.0.stderr.take().unwrap());
+        assert!(said.lines().map_while(Result::ok).any(|line| line.contains("waiting: ")));
+
+        let process = receive.0.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &process]).status().unwrap().success());
+        if remain == 0 {
+            assert!(ends_within_time(&mut receive.0).await.is_some_and(|status| status.success()));
+        } else {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            assert_eq!(receive.0.try_wait().unwrap(), None);
+        }
         let joined: Vec<JoinedGroup> = lab.client(1).read("/v1/streams/received").await.unwrap();
         assert_eq!(joined.len(), remain);
     }
