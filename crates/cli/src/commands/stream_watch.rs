@@ -125,22 +125,28 @@ fn description(
             return Ok(own.sdp);
         }
 
-        // A stream of plain layers has no description, ever.
-        let streams: Vec<Stream> = client.read("/v1/streams")?;
-        let is_plain = |stream: &&Stream| {
+        // Neither a node's own stream nor one of plain layers has a description, ever.
+        let mut of_group: Vec<Stream> = client.read("/v1/streams")?;
+        of_group.retain(|stream| stream.group == *group);
+        let is_plain = |stream: &Stream| {
             let problem = stream.receiving.as_ref().and_then(|of| of.problem.as_ref());
             problem.is_some_and(|problem| problem.code == "no_such_layer")
         };
-        let mut of_group = streams.iter().filter(|stream| stream.group == *group);
-        if let Some(Stream { source, layers, .. }) = of_group.clone().find(is_plain)
-            && of_group.all(|stream| is_plain(&stream))
-        {
-            let layers = layers.join(", ");
-            let text = format!(
-                "{source} sends no RTP to group {group}, but layers of its own ({layers}); see \
-                 `ncmesh stream receive`"
-            );
-            return Err(Failure::new(Kind::Usage, text));
+        if let Some(Stream { source, layers, .. }) = of_group.first() {
+            let problem = if of_group.iter().all(|stream| stream.sending.is_some()) {
+                Some(format!("this node sends to group {group} itself; watch it at another one"))
+            } else if of_group.iter().all(is_plain) {
+                let layers = layers.join(", ");
+                Some(format!(
+                    "{source} sends no RTP to group {group}, but layers of its own ({layers}); \
+                     see `ncmesh stream receive`"
+                ))
+            } else {
+                None
+            };
+            if let Some(text) = problem {
+                return Err(Failure::new(Kind::Usage, text));
+            }
         }
         if !waiting {
             show::note(&format!("waiting for video of group {group}"));

@@ -170,6 +170,9 @@ async fn what_is_no_rtp_or_cannot_be_played_is_told_in_one_line() {
     let plain = watch(&lab, 2, dir.path()).output().unwrap();
     let said = String::from_utf8(plain.stderr).unwrap();
     assert!(said.contains("a sends no RTP to group tv"), "{said}");
+    let own = watch(&lab, 0, dir.path()).output().unwrap();
+    let said = String::from_utf8(own.stderr).unwrap();
+    assert!(said.contains("this node sends to group tv itself"), "{said}");
     let joined: Vec<JoinedGroup> = lab.client(2).read("/v1/streams/received").await.unwrap();
     assert_eq!(joined, []);
     lab.stop().await.unwrap();
