@@ -5,6 +5,8 @@ use crate::failure::Failure;
 use crate::show;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fs;
+use std::future;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -16,6 +18,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
+    /// The terminal was closed; `None` if the command was told to outlive it, as by `nohup`.
+    hangup: Option<Signal>,
 }
 
 impl Interrupts {
@@ -23,20 +27,42 @@ impl Interrupts {
     pub(crate) fn new(client: &Client) -> Result<Self, Failure> {
         client.block_on(async {
             let interrupt = signal(SignalKind::interrupt())?;
-            Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
+            let terminate = signal(SignalKind::terminate())?;
+            let hangup = match ignores_hangup() {
+                true => None,
+                false => Some(signal(SignalKind::hangup())?),
+            };
+            Ok(Self { interrupt, terminate, hangup })
         })
     }
 
     /// Waits for `time`, or until the user ends the command. Returns whether the user did.
     pub(crate) fn come_within(&mut self, client: &Client, time: Duration) -> bool {
+        let Self { interrupt, terminate, hangup } = self;
         client.block_on(async {
+            let hung_up = async {
+                match hangup {
+                    Some(hangup) => hangup.recv().await,
+                    None => future::pending().await,
+                }
+            };
             tokio::select! {
                 () = tokio::time::sleep(time) => false,
-                _ = self.interrupt.recv() => true,
-                _ = self.terminate.recv() => true,
+                _ = interrupt.recv() => true,
+                _ = terminate.recv() => true,
+                _ = hung_up => true,
             }
         })
     }
+}
+
+/// Returns whether this process was started with hangups ignored.
+fn ignores_hangup() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let bits = ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    // Bit 0 is that of signal 1, the hangup.
+    bits.is_some_and(|bits| bits & 1 != 0)
 }
 
 /// Shows the resource `path` each second until the user ends the command. A terminal shows the

@@ -8,7 +8,10 @@ use crate::stream_args::{StreamCommand, StreamReceiveArgs, StreamSendArgs};
 use crate::watch::Interrupts;
 use ncmesh_console::schema::{QueueValues, Values};
 use ncmesh_node::api::types::{JoinedGroup, Stream};
-use ncmesh_node::stream::{ReceiveStream, SendStream};
+use ncmesh_node::stream::{MAX_SDP, ReceiveStream, SendStream};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
 
 /// Time between two requests for the streams.
@@ -30,11 +33,7 @@ pub(crate) fn run(before: Remote, command: StreamCommand) -> Result<(), Failure>
 /// Begins a stream. Unless told otherwise, shows it until it is interrupted, and ends it.
 fn send(client: &Client, json: bool, args: StreamSendArgs) -> Result<(), Failure> {
     let StreamSendArgs { group, layers, rtp, sdp, deadline, no_wait } = args;
-    let sdp = sdp.map(|file| {
-        let text = std::fs::read_to_string(&file);
-        text.map_err(|e| Failure::new(Kind::File, format!("{}: {e}", file.display())))
-    });
-    let sdp = sdp.transpose()?;
+    let sdp = sdp.map(|file| read_sdp(&file)).transpose()?;
     let request = SendStream { group: group.clone(), layers, rtp, sdp, deadline_ms: deadline };
     let begun: SendStream = client.put("/v1/streams/sent", &request)?;
     if no_wait {
@@ -46,6 +45,19 @@ fn send(client: &Client, json: bool, args: StreamSendArgs) -> Result<(), Failure
     let watched = watch(client, json, &group, sending);
     client.delete::<Vec<Stream>>(&format!("/v1/streams/sent/{group}"))?;
     watched
+}
+
+/// Reads a session description. Longer files are not read to their end, which some do not have.
+fn read_sdp(file: &Path) -> Result<String, Failure> {
+    let fail = |problem: &str| Failure::new(Kind::File, format!("{}: {problem}", file.display()));
+    let mut bytes = Vec::new();
+    let opened = File::open(file).map(|open| open.take(MAX_SDP as u64 + 1));
+    opened.and_then(|mut open| open.read_to_end(&mut bytes)).map_err(|e| fail(&e.to_string()))?;
+    if bytes.len() > MAX_SDP {
+        let problem = format!("a session description has up to {MAX_SDP} bytes; this has more");
+        return Err(fail(&problem));
+    }
+    String::from_utf8(bytes).map_err(|_| fail("it is no text in UTF-8"))
 }
 
 /// Joins a group. Unless told otherwise, shows its streams until interrupted, and leaves it.

@@ -6,16 +6,18 @@ use crate::show;
 use crate::stream_args::StreamWatchArgs;
 use crate::watch::Interrupts;
 use ncmesh_node::api::types::{JoinedGroup, Stream};
-use ncmesh_node::stream::{MAX_TRACKS, PORTS_PER_TRACK, ReceiveStream};
+use ncmesh_node::stream::{Layer, MAX_TRACKS, PORTS_PER_TRACK, ReceiveStream};
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time between two looks at the description, the player and the user's interrupts.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Time between two looks at whether the node is still in the group.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Tries to find ports for a player.
 const TRIES: u32 = 20;
 
@@ -32,20 +34,31 @@ pub(crate) fn run(client: &Client, args: StreamWatchArgs) -> Result<(), Failure>
     let mut interrupts = Interrupts::new(client)?;
     // Before the group is joined, so that a missing player costs nothing.
     let player = if sdp.is_none() { Some(find_player()?) } else { None };
-    let ports = free_ports()?;
-    let request = ReceiveStream::rtp(&group, ports);
+    let watched = Watched { group, port: free_ports()? };
+    let request = ReceiveStream::rtp(&watched.group, watched.port);
     let _: ReceiveStream = client.put("/v1/streams/received", &request)?;
 
-    let watched = watch(client, &mut interrupts, &group, player, sdp);
-    client.delete::<Vec<Stream>>(&format!("/v1/streams/received/{group}"))?;
-    watched
+    let shown = watch(client, &mut interrupts, &watched, player, sdp);
+    // Another command may have joined the group for itself, or the daemon may be gone.
+    if joined(client, &watched).is_ok() {
+        let path = format!("/v1/streams/received/{}", watched.group);
+        client.delete::<Vec<Stream>>(&path)?;
+    }
+    shown
+}
+
+/// A group that this command joined.
+struct Watched {
+    group: String,
+    /// First port of its player.
+    port: u16,
 }
 
 /// Shows the group until the player is closed or the user interrupts the command.
 fn watch(
     client: &Client,
     interrupts: &mut Interrupts,
-    group: &str,
+    group: &Watched,
     player: Option<Command>,
     file: Option<PathBuf>,
 ) -> Result<(), Failure> {
@@ -56,52 +69,84 @@ fn watch(
         written.map_err(|e| Failure::new(Kind::File, format!("{}: {e}", file.display())))?;
         let shown = file.display();
         show::note(&format!("wrote {shown}; open it in a player. Ctrl-C leaves the group"));
-        while !interrupts.come_within(client, POLL_INTERVAL) {}
+        while !interrupts.come_within(client, LOOK_INTERVAL) {
+            joined(client, group)?;
+        }
         return Ok(());
     };
 
     let file = SdpFile::new(&sdp)?;
     let mut child = player.arg(&file.0).stdin(Stdio::null()).spawn()?;
+    let mut looked = Instant::now();
     while !interrupts.come_within(client, POLL_INTERVAL) {
         if let Some(status) = child.try_wait()? {
             let failed = format!("the player ended with {status}; see what it said above");
             return if status.success() { Ok(()) } else { Err(Failure::new(Kind::Other, failed)) };
         }
+        // A player shows its last picture for ever.
+        if looked.elapsed() < LOOK_INTERVAL {
+            continue;
+        }
+        looked = Instant::now();
+        if let Err(failure) = joined(client, group) {
+            end(&mut child)?;
+            return Err(failure);
+        }
     }
     Ok(end(&mut child)?)
+}
+
+/// Returns the group as the node has joined it, if it plays it for this command.
+fn joined(client: &Client, watched: &Watched) -> Result<JoinedGroup, Failure> {
+    let Watched { group, port } = watched;
+    let joined: Vec<JoinedGroup> = client.read("/v1/streams/received")?;
+    let own = joined.into_iter().find(|joined| joined.group == *group);
+    let own =
+        own.ok_or_else(|| Failure::new(Kind::NoTransfer, format!("the node left group {group}")))?;
+    let is_here = |layer: &String| layer.parse::<Layer>().is_ok_and(|layer| layer.port == *port);
+    if !own.playing.iter().any(is_here) {
+        let text = format!("another command plays group {group} now; a node plays it once");
+        return Err(Failure::new(Kind::InUse, text));
+    }
+    Ok(own)
 }
 
 /// Waits for the session description of a group. Returns `None` if the user interrupts it.
 fn description(
     client: &Client,
     interrupts: &mut Interrupts,
-    group: &str,
+    watched: &Watched,
 ) -> Result<Option<String>, Failure> {
+    let group = &watched.group;
     let mut waiting = false;
     loop {
-        let joined: Vec<JoinedGroup> = client.read("/v1/streams/received")?;
-        let own = joined.into_iter().find(|joined| joined.group == group);
-        let Some(own) = own else {
-            return Err(Failure::new(Kind::NoTransfer, format!("the node left group {group}")));
-        };
+        let own = joined(client, watched)?;
         if own.sdp.is_some() {
             return Ok(own.sdp);
         }
 
-        // A stream of plain layers has no description, ever.
-        let streams: Vec<Stream> = client.read("/v1/streams")?;
-        let problems = streams.iter().filter(|stream| stream.group == group).filter_map(|stream| {
-            let problem = stream.receiving.as_ref()?.problem.as_ref()?;
-            (problem.code == "no_such_layer").then_some(stream)
-        });
-        if let Some(stream) = problems.into_iter().next() {
-            let Stream { source, layers, .. } = stream;
-            let layers = layers.join(", ");
-            let text = format!(
-                "{source} sends no RTP to group {group}, but layers of its own ({layers}); see \
-                 `ncmesh stream receive`"
-            );
-            return Err(Failure::new(Kind::Usage, text));
+        // Neither a node's own stream nor one of plain layers has a description, ever.
+        let mut of_group: Vec<Stream> = client.read("/v1/streams")?;
+        of_group.retain(|stream| stream.group == *group);
+        let is_plain = |stream: &Stream| {
+            let problem = stream.receiving.as_ref().and_then(|of| of.problem.as_ref());
+            problem.is_some_and(|problem| problem.code == "no_such_layer")
+        };
+        if let Some(Stream { source, layers, .. }) = of_group.first() {
+            let problem = if of_group.iter().all(|stream| stream.sending.is_some()) {
+                Some(format!("this node sends to group {group} itself; watch it at another one"))
+            } else if of_group.iter().all(is_plain) {
+                let layers = layers.join(", ");
+                Some(format!(
+                    "{source} sends no RTP to group {group}, but layers of its own ({layers}); \
+                     see `ncmesh stream receive`"
+                ))
+            } else {
+                None
+            };
+            if let Some(text) = problem {
+                return Err(Failure::new(Kind::Usage, text));
+            }
         }
         if !waiting {
             show::note(&format!("waiting for video of group {group}"));

@@ -5,6 +5,7 @@ use crate::support::{room, room_alone};
 use ncmesh_lab::Lab;
 use ncmesh_node::api::types::JoinedGroup;
 use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -151,6 +152,14 @@ async fn what_is_no_rtp_or_cannot_be_played_is_told_in_one_line() {
     fs::write(&sdp, "hello").unwrap();
     let bad = ["send", "--group", "x", "--sdp", sdp.to_str().unwrap(), "--no-wait"];
     assert!(fails(&lab, 0, &bad, 2).contains("no session description"));
+    let endless = ["send", "--group", "x", "--sdp", "/dev/zero", "--no-wait"];
+    assert!(fails(&lab, 0, &endless, 5).contains("1200 bytes"));
+    for (what, group) in [("send", "ip-239.1.2.3"), ("receive", "ip-ff05-0-0-0-0-0-0-77")] {
+        let rtp = if what == "send" { "h264=udp:5020" } else { "6004" };
+        let reserved = [what, "--group", group, "--rtp", rtp, "--no-wait"];
+        assert!(fails(&lab, 0, &reserved, 2).contains("IP multicast"));
+        assert!(fails(&lab, 0, &["stop", "--group", group], 2).contains("IP multicast"));
+    }
     succeeds(&lab, 0, &["stop", "--group", "tv"]);
 
     // A group of plain layers has no picture, and a player that fails is told.
@@ -161,6 +170,9 @@ async fn what_is_no_rtp_or_cannot_be_played_is_told_in_one_line() {
     let plain = watch(&lab, 2, dir.path()).output().unwrap();
     let said = String::from_utf8(plain.stderr).unwrap();
     assert!(said.contains("a sends no RTP to group tv"), "{said}");
+    let own = watch(&lab, 0, dir.path()).output().unwrap();
+    let said = String::from_utf8(own.stderr).unwrap();
+    assert!(said.contains("this node sends to group tv itself"), "{said}");
     let joined: Vec<JoinedGroup> = lab.client(2).read("/v1/streams/received").await.unwrap();
     assert_eq!(joined, []);
     lab.stop().await.unwrap();
@@ -174,6 +186,89 @@ fn reference(number: u32, length: usize) -> Vec<u8> {
     packet.extend([0, 0, 0, 9, 0x41]);
     packet.resize(length, 7);
     packet
+}
+
+/// Passes packets of a video to a source until `done`.
+async fn stream_until(port: u16, done: impl Fn() -> bool) {
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    for number in 0.. {
+        drop(sender.send_to(&reference(number, 100), ("127.0.0.1", port)));
+        if done() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "the player was not started");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_player_ends_when_its_node_does_not_play_the_group_for_it() {
+    let _room = room().await;
+    let dir = tempfile::tempdir().unwrap();
+    let mut lab = line_of("delta").await;
+    let port = free_pair();
+    let rtp = format!("h264=udp:{port}");
+    succeeds(&lab, 0, &["send", "--group", "tv", "--rtp", &rtp, "--no-wait"]);
+    // Another source of the group, of layers that cannot be watched, is in nobody's way.
+    let layer = format!("base=udp:{}", free_pair());
+    succeeds(&lab, 2, &["send", "--group", "tv", "--layer", &layer, "--no-wait"]);
+    until(&mut lab, 1, |streams| streams.len() == 2).await;
+
+    install(dir.path(), "ffplay", "echo $$ >\"$PLAYER\"; PATH=/usr/bin:/bin; exec sleep 300");
+    let player = dir.path().join("player");
+    let other = ["receive", "--group", "tv", "--rtp", "6004", "--no-wait"];
+    let stop = ["stop", "--group", "tv"];
+    for (ends_it, code, why, remain) in [
+        (&other[..], 8, "another command plays group tv", 1),
+        (&stop[..], 9, "the node left group tv", 0),
+    ] {
+        let mut command = watch(&lab, 1, dir.path());
+        let mut watch = command.env("PLAYER", &player).stderr(Stdio::piped()).spawn().unwrap();
+        let is_shown = || fs::read_to_string(&player).is_ok_and(|text| text.ends_with('\n'));
+        stream_until(port, is_shown).await;
+        succeeds(&lab, 1, ends_it);
+        let status = ends_within_time(&mut watch).await.unwrap();
+
+        let mut said = String::new();
+        watch.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(said.contains(why), "{said}");
+        assert_eq!(status.code(), Some(code));
+        let process = fs::read_to_string(&player).unwrap();
+        assert!(!Path::new("/proc").join(process.trim()).exists());
+        fs::remove_file(&player).unwrap();
+        let joined: Vec<JoinedGroup> = lab.client(1).read("/v1/streams/received").await.unwrap();
+        assert_eq!(joined.len(), remain);
+    }
+    lab.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn closing_the_terminal_leaves_the_group_unless_the_command_outlives_it() {
+    let _room = room().await;
+    let lab = line_of("delta").await;
+    for (first, remain) in [("env", 0), ("nohup", 1)] {
+        let mut command = Command::new(first);
+        command.arg(env!("CARGO_BIN_EXE_ncmesh")).arg("--api").arg(lab.client(1).socket());
+        command.args(["stream", "receive", "--group", "tv", "--rtp", "6004"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut receive = Running(command.spawn().unwrap());
+        // It says so once it listens for signals.
+        let said = BufReader::new(receive.0.stderr.take().unwrap());
+        assert!(said.lines().map_while(Result::ok).any(|line| line.contains("waiting: ")));
+
+        let process = receive.0.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &process]).status().unwrap().success());
+        if remain == 0 {
+            assert!(ends_within_time(&mut receive.0).await.is_some_and(|status| status.success()));
+        } else {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            assert_eq!(receive.0.try_wait().unwrap(), None);
+        }
+        let joined: Vec<JoinedGroup> = lab.client(1).read("/v1/streams/received").await.unwrap();
+        assert_eq!(joined.len(), remain);
+    }
+    lab.stop().await.unwrap();
 }
 
 #[tokio::test]

@@ -255,9 +255,18 @@ impl Gateway {
         self.inbound.push_back(packet);
     }
 
-    /// Counts a packet or a membership of a group that the mesh did not take.
+    /// Counts a packet to a group that the mesh did not take.
     pub fn handle_group_refusal(&mut self, why: Dropped) {
         self.counters.drop(why);
+    }
+
+    /// Counts a membership of the group of this name that the mesh did not take. It asks again when
+    /// the kernel reports it again.
+    pub fn handle_membership_refusal(&mut self, name: &str) {
+        self.counters.drop(Dropped::Groups);
+        if let Some(groups) = &mut self.groups {
+            groups.refuse_membership(name);
+        }
     }
 
     /// Counts a packet to a group that the mesh took.

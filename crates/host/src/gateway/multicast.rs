@@ -167,6 +167,11 @@ impl Groups {
         name == group_name(header.destination) && self.members.contains_key(&header.destination)
     }
 
+    /// Forgets a membership that the mesh did not take, so that the next report asks for it again.
+    pub(super) fn refuse_membership(&mut self, name: &str) {
+        self.members.retain(|group, _| group_name(*group) != name);
+    }
+
     /// Ends what has lasted long enough. Returns questions to the kernel for its memberships.
     pub(super) fn handle_time(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let ended = self.members.extract_if(.., |_, until| *until <= now);
@@ -252,7 +257,9 @@ pub fn group_name(group: IpAddr) -> String {
 /// Returns whether a group of the mesh carries multicast, by its name.
 #[must_use]
 pub fn is_group_name(name: &str) -> bool {
-    name.starts_with(PREFIX)
+    let Some(address) = name.strip_prefix(PREFIX) else { return false };
+    let group: Result<IpAddr, _> = address.replace('-', ":").parse();
+    group.is_ok_and(|group| group.is_multicast() && group_name(group) == name)
 }
 
 /// A kernel's report on one group.

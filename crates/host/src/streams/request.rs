@@ -1,6 +1,7 @@
 //! Requests to send or receive a stream, as the API, `node.toml` and the command line write them.
 
 use super::rtp::{self, RtpPort, Track};
+use crate::gateway::multicast::is_group_name;
 use ncmesh_engine::registry::AUTO;
 use ncmesh_engine::stream::{Deadline, UtilityConfig};
 use serde::{Deserialize, Serialize};
@@ -68,7 +69,8 @@ impl SendStream {
     /// # Errors
     /// Returns one line that says what contradicts itself.
     pub fn input(&self) -> Result<Input, String> {
-        let Self { layers, rtp, sdp, .. } = self;
+        let Self { group, layers, rtp, sdp, .. } = self;
+        check_group(group)?;
         let tracks = match (layers.is_empty(), rtp.is_empty(), sdp) {
             (false, true, None) => {
                 check_layers(layers)?;
@@ -143,6 +145,7 @@ impl ReceiveStream {
     /// # Errors
     /// Returns one line that says what contradicts itself.
     pub fn output(&self) -> Result<Vec<Layer>, String> {
+        check_group(&self.group)?;
         match (self.layers.is_empty(), self.rtp) {
             (false, None) => {
                 check_layers(&self.layers)?;
@@ -218,6 +221,14 @@ impl fmt::Display for Layer {
 
 /// Last port that leaves room for those of further tracks.
 const LAST_RTP_PORT: u16 = u16::MAX - rtp::MAX_TRACKS as u16 * rtp::PORTS_PER_TRACK;
+
+/// Checks that a group is none of those that carry IP multicast.
+fn check_group(group: &str) -> Result<(), String> {
+    if is_group_name(group) {
+        return Err(format!("group {group:?}: such names are those of IP multicast"));
+    }
+    Ok(())
+}
 
 /// Checks that no two layers have the same name or the same port, and that none has a name of a
 /// layer of RTP.
@@ -309,6 +320,19 @@ mod tests {
         assert_eq!(output(&["base=udp:6004"], None).unwrap().len(), 1);
         assert!(output(&[], None).is_err() && output(&["base=udp:6004"], Some(6006)).is_err());
         assert!(output(&[], Some(0)).is_err() && output(&[], Some(65_535)).is_err());
+    }
+
+    #[test]
+    fn groups_of_ip_multicast_are_left_to_the_tunnel() {
+        let output = |group: &str| ReceiveStream::rtp(group, 6004).output();
+        let input = |group: &str| {
+            let group = group.to_owned();
+            let layers = parsed(&["a=udp:1"]);
+            SendStream { group, layers, rtp: vec![], sdp: None, deadline_ms: None }.input()
+        };
+        assert!(output("ip-239.1.2.3").unwrap_err().contains("multicast"));
+        assert!(input("ip-239.1.2.3").unwrap_err().contains("multicast"));
+        assert!(output("ip-camera").is_ok() && input("ip-camera").is_ok());
     }
 
     #[test]

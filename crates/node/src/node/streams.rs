@@ -132,6 +132,7 @@ impl Node {
     /// # Errors
     /// [`ErrorCode::NotFound`].
     pub fn stop_sending(&mut self, group: &str) -> Result<(), ApiError> {
+        check_user_group(group)?;
         self.streams.ports.stop_reading(group);
         self.streams.rtp.stop_sending(group);
         let now = self.clock.now();
@@ -148,6 +149,7 @@ impl Node {
     /// # Errors
     /// [`ErrorCode::NotFound`].
     pub fn stop_receiving(&mut self, group: &str) -> Result<(), ApiError> {
+        check_user_group(group)?;
         self.streams.rtp.leave(group);
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
         let scheme = self.streams.scheme();
@@ -281,6 +283,15 @@ fn port_error(layer: &Layer, e: &io::Error) -> ApiError {
     };
     let Layer { name, port } = layer;
     ApiError::new(ErrorCode::Port, format!("layer {name}: UDP port {port} of 127.0.0.1 {problem}"))
+}
+
+/// Refuses to end what programs of the host do by IP multicast.
+fn check_user_group(group: &str) -> Result<(), ApiError> {
+    if !is_group_name(group) {
+        return Ok(());
+    }
+    let why = "carries IP multicast, which ends with the programs that use it";
+    Err(bad(format!("group {group:?} {why}")))
 }
 
 fn no_such_group(group: &str) -> ApiError {

@@ -190,7 +190,7 @@ impl Node {
     /// Does what a multicast group asks for.
     ///
     /// # Errors
-    /// Says why the mesh did not take a packet or a membership.
+    /// Says why the mesh did not take a packet.
     fn do_group_action(&mut self, action: GroupAction) -> Result<(), Dropped> {
         let Some(tunnel) = &mut self.tunnel else { return Ok(()) };
         let scheme = self.streams.scheme().map_err(|_| Dropped::Multicast)?;
@@ -204,8 +204,10 @@ impl Node {
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
         match action {
             GroupAction::Join(group) => {
-                let joined = stack.join(scheme, &group, UtilityConfig::default());
-                joined.map_err(|_| Dropped::Groups)
+                if stack.join(scheme, &group, UtilityConfig::default()).is_err() {
+                    tunnel.gateway.handle_membership_refusal(&group);
+                }
+                Ok(())
             }
             GroupAction::Leave(group) => {
                 stack.leave(scheme, &group);

@@ -4,6 +4,6 @@
 pub mod ports;
 pub(crate) mod rtp;
 
-pub use ncmesh_host::streams::rtp::{MAX_TRACKS, PORTS_PER_TRACK, RtpPort};
+pub use ncmesh_host::streams::rtp::{MAX_SDP, MAX_TRACKS, PORTS_PER_TRACK, RtpPort};
 pub use ncmesh_host::streams::{Input, Layer, ReceiveStream, SendStream, StreamSection};
 pub use ports::{IngressPackets, Ports};

@@ -66,6 +66,30 @@ fn memberships_are_those_that_the_kernel_reports() {
 }
 
 #[test]
+fn a_membership_that_the_mesh_refused_is_asked_for_again() {
+    let mut groups = groups();
+    groups.handle_outbound(bytes(JOINED), at(0)).unwrap();
+    groups.refuse_membership("ip-239.1.2.4");
+    groups.handle_outbound(bytes(ANSWERED), at(60_000)).unwrap();
+    assert_eq!(actions(&mut groups), [join("ip-239.1.2.3")]);
+    groups.refuse_membership("ip-239.1.2.3");
+    assert_eq!(groups.members().count(), 0);
+    groups.handle_outbound(bytes(ANSWERED), at(120_000)).unwrap();
+    assert_eq!(actions(&mut groups), [join("ip-239.1.2.3")]);
+}
+
+#[test]
+fn names_of_groups_are_those_of_addresses_alone() {
+    for group in ["239.1.2.3", "ff05::77"] {
+        assert!(is_group_name(&group_name(group.parse().unwrap())), "{group}");
+    }
+    for other in ["ip-camera", "ip-", "ip-10.1.2.3", "ip-239.1.2.3-4", "ip-ff05-77", "ip-ff05--77"]
+    {
+        assert!(!is_group_name(other), "{other}");
+    }
+}
+
+#[test]
 fn the_kernel_is_asked_each_minute() {
     let mut groups = groups();
     assert_eq!(groups.handle_time(at(0)).len(), 2);

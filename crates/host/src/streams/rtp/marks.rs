@@ -140,7 +140,7 @@ impl Marks {
         let (&aggregation, mut rest) = payload.split_first()?;
         let continues_last = aggregation & 0x80 != 0;
         let is_continued = aggregation & 0x40 != 0;
-        let count = aggregation >> 4 & 3;
+        let count = usize::from(aggregation >> 4 & 3);
 
         let mut lowest = Mark::WithFrame;
         let mut last = BASE;

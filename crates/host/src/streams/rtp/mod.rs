@@ -19,5 +19,5 @@ pub use format::{LAYER_PREFIX, LAYERS};
 pub use marks::{Codec, Mark, Marks};
 pub use packet::{RtpPacket, is_rtcp};
 pub use receiver::{Playable, RtpReceiver};
-pub use sdp::{MAX_TRACKS, PORTS_PER_TRACK, RtpPort, SdpError, Track, check, read, write};
+pub use sdp::{MAX_SDP, MAX_TRACKS, PORTS_PER_TRACK, RtpPort, SdpError, Track, check, read, write};
 pub use sender::{LayerPacket, RtpSender};

@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, VecDeque};
 const MAX_HELD: usize = 2048;
 /// Distance of numbers beyond which a track has begun again.
 const MAX_JUMP: u16 = 8192;
+/// Time with late packets alone after which a track has begun again, with lower numbers.
+const STALL: Duration = Duration::from_secs(2);
 /// Time without packets after which another source may be heard.
 const SILENCE: Duration = Duration::from_secs(2);
 /// Shortest and longest wait for packets that are missing. The longest is the age at which engines
@@ -42,7 +44,7 @@ pub struct RtpReceiver {
     tracks: BTreeMap<u8, TrackReceiver>,
     sdp: Option<Vec<Track>>,
     out: VecDeque<Playable>,
-    /// Packets of other sources, and ones that are no RTP.
+    /// Packets of other sources, and ones that are none of a stream of RTP.
     refused: u64,
 }
 
@@ -70,6 +72,11 @@ impl RtpReceiver {
 
     /// Takes a packet of a layer that arrived by the stream `flow`.
     pub fn handle(&mut self, flow: FlowId, layer: &str, packet: &[u8], now: Instant) {
+        // Before the source counts as heard: a group may have sources of other layers.
+        let Some(content) = Content::read(layer, packet) else {
+            self.refused += 1;
+            return;
+        };
         let other = self.source.filter(|source| source.flow != flow);
         if other.is_some_and(|source| now < source.heard + SILENCE) {
             self.refused += 1;
@@ -80,8 +87,16 @@ impl RtpReceiver {
             self.sdp = None;
         }
         self.source = Some(Source { flow, heard: now });
-        if self.read(layer, packet, now).is_none() {
-            self.refused += 1;
+        match content {
+            Content::Rtcp(playable) => self.out.push_back(playable),
+            Content::Sdp(tracks) => self.sdp = Some(tracks),
+            Content::Rtp(arrival) => {
+                let number = arrival.track;
+                let track = self.tracks.entry(number);
+                let track = track.or_insert_with(|| TrackReceiver::new(&arrival, now));
+                track.handle(arrival, now);
+                track.play(number, now, &mut self.out);
+            }
         }
     }
 
@@ -102,26 +117,38 @@ impl RtpReceiver {
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.tracks.values().filter_map(TrackReceiver::poll_timeout).min()
     }
+}
 
+/// Contents of a packet that arrived.
+#[derive(Clone, Debug)]
+enum Content {
+    Rtcp(Playable),
+    Sdp(Vec<Track>),
+    Rtp(Arrival),
+}
+
+impl Content {
     /// Reads a packet; `None` if it is none of a stream of RTP.
-    fn read(&mut self, layer: &str, packet: &[u8], now: Instant) -> Option<()> {
+    fn read(layer: &str, packet: &[u8]) -> Option<Self> {
+        if !LAYERS.contains(&layer) {
+            return None;
+        }
         let (&header, rest) = packet.split_first()?;
         let number = header & 0x0F;
         if usize::from(number) >= MAX_TRACKS {
             return None;
         }
-        match Kind::of(header)? {
+        Some(match Kind::of(header)? {
             Kind::Rtcp => {
                 let port = sdp::PORTS_PER_TRACK * u16::from(number) + 1;
-                self.out.push_back(Playable { port, packet: rest.to_vec() });
+                Self::Rtcp(Playable { port, packet: rest.to_vec() })
             }
-            Kind::Sdp => {
-                self.sdp = Some(sdp::read(core::str::from_utf8(rest).ok()?).ok()?);
-            }
+            Kind::Sdp => Self::Sdp(sdp::read_travelled(rest)?),
             Kind::Rtp => {
                 let (count, datagram) = rest.split_first_chunk()?;
                 let rtp = RtpPacket::read(datagram)?;
-                let arrival = Arrival {
+                Self::Rtp(Arrival {
+                    track: number,
                     sequence: rtp.sequence,
                     ssrc: rtp.ssrc,
                     held: Held {
@@ -132,20 +159,17 @@ impl RtpReceiver {
                         base_before: u16::from_be_bytes(*count),
                         packet: datagram.to_vec(),
                     },
-                };
-                let track = self.tracks.entry(number);
-                let track = track.or_insert_with(|| TrackReceiver::new(&arrival, now));
-                track.handle(arrival, now);
-                track.play(number, now, &mut self.out);
+                })
             }
-        }
-        Some(())
+        })
     }
 }
 
-/// A packet that arrived.
+/// A packet of RTP that arrived.
 #[derive(Clone, Debug)]
 struct Arrival {
+    /// Number of its track.
+    track: u8,
     sequence: u16,
     ssrc: u32,
     held: Held,
@@ -181,6 +205,8 @@ struct TrackReceiver {
     /// Number that the player sees on the next packet.
     number: u16,
     held: BTreeMap<u64, Held>,
+    /// Since when all packets were late.
+    late_since: Option<Instant>,
     /// Arrivals of packets that may be held, the oldest first.
     evidence: VecDeque<Evidence>,
     /// Waits for missing packets of the base, and of enhancements.
@@ -202,6 +228,7 @@ impl TrackReceiver {
             base_before: first.held.base_before,
             number: first.sequence,
             held: BTreeMap::new(),
+            late_since: None,
             evidence: VecDeque::new(),
             base: Patience::new(now),
             enhancement: Patience::new(now),
@@ -217,20 +244,24 @@ impl TrackReceiver {
     }
 
     fn handle(&mut self, arrival: Arrival, now: Instant) {
-        let Arrival { sequence, ssrc, held } = arrival;
-        let ahead = sequence.wrapping_sub(self.next as u16) as i16;
-        if ssrc != self.ssrc || ahead.unsigned_abs() > MAX_JUMP {
+        let is_stalled = self.late_since.is_some_and(|since| now >= since + STALL);
+        let ahead = arrival.sequence.wrapping_sub(self.next as u16) as i16;
+        let is_far = ahead.unsigned_abs() > MAX_JUMP || ahead < 0 && is_stalled;
+        let is_same = arrival.ssrc == self.ssrc;
+        if is_far || !is_same {
             // The source has begun again. The player sees numbers that go on.
-            let number = if ssrc == self.ssrc { self.number.wrapping_add(1) } else { sequence };
-            *self =
-                Self { number, ..Self::new(&Arrival { sequence, ssrc, held: held.clone() }, now) };
+            let number = if is_same { self.number.wrapping_add(1) } else { arrival.sequence };
+            *self = Self { number, ..Self::new(&arrival, now) };
         }
+        let Arrival { sequence, held, .. } = arrival;
         let ahead = sequence.wrapping_sub(self.next as u16) as i16;
         let number = self.next.wrapping_add_signed(ahead.into());
         let patience = if held.is_base { &mut self.base } else { &mut self.enhancement };
         if number < self.next {
+            self.late_since.get_or_insert(now);
             return patience.note_late(now);
         }
+        self.late_since = None;
         // A packet that others of higher numbers waited for says how long a wait is of use.
         if let (Some(first), Some((last, _))) = (self.evidence.front(), self.held.last_key_value())
             && number < *last

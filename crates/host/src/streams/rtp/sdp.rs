@@ -13,15 +13,17 @@ use std::str::FromStr;
 /// Most tracks of a stream: a video and its sound, twice.
 pub const MAX_TRACKS: usize = 4;
 /// Longest description, bytes. It travels in one packet.
-const MAX_SDP: usize = 1200;
+pub const MAX_SDP: usize = 1200;
 /// Distance between the ports of two tracks: RTCP has the port behind its RTP.
 pub const PORTS_PER_TRACK: u16 = 2;
 
 /// Port in descriptions that travel. A receiver writes its own.
 pub(super) const TRAVEL_PORT: u16 = 5004;
 
+/// Attribute of a medium as a whole.
+const FRAME_RATE: &str = "framerate";
 /// Attributes that say how to decode a track.
-const ATTRIBUTES: [&str; 3] = ["rtpmap", "fmtp", "framerate"];
+const ATTRIBUTES: [&str; 3] = ["rtpmap", "fmtp", FRAME_RATE];
 
 /// One track of a session: RTP packets of one codec.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +92,25 @@ pub fn read(text: &str) -> Result<Vec<Track>, SdpError> {
     }
 }
 
+/// Reads a description that a source wrote by [`write`] from [`TRAVEL_PORT`] on. A track that the
+/// source left out is there without a payload type, so that each is at its number. Returns `None`
+/// if a source does not write so.
+pub(super) fn read_travelled(text: &[u8]) -> Option<Vec<Track>> {
+    let text = core::str::from_utf8(text).ok()?;
+    let mut tracks: Vec<Track> = Vec::new();
+    for track in read(text).ok()? {
+        let distance = track.port.checked_sub(TRAVEL_PORT)?;
+        let number = usize::from(distance / PORTS_PER_TRACK);
+        let is_next = distance.is_multiple_of(PORTS_PER_TRACK) && number >= tracks.len();
+        if !is_next || number >= MAX_TRACKS {
+            return None;
+        }
+        tracks.resize(number, Track { payload_type: None, ..track.clone() });
+        tracks.push(track);
+    }
+    Some(tracks)
+}
+
 /// Checks that there are tracks, not too many, and that their ports do not overlap.
 ///
 /// # Errors
@@ -125,9 +146,15 @@ fn read_media(media: &str) -> Option<Track> {
 
 impl Track {
     fn read_attribute(&mut self, attribute: &str) {
-        let name = attribute.split(':').next().unwrap_or_default();
+        let mut words = attribute.split([':', ' ']);
+        let name = words.next().unwrap_or_default();
         let is_plain = attribute.bytes().all(|byte| (b' '..=b'~').contains(&byte));
         if !ATTRIBUTES.contains(&name) || !is_plain {
+            return;
+        }
+        // A medium may have more payload types than the first, as for packets sent again.
+        let payload_type = words.next().and_then(|word| word.parse().ok());
+        if name != FRAME_RATE && payload_type != self.payload_type {
             return;
         }
         let format = attribute.strip_prefix("rtpmap:").and_then(|map| map.split_once(' '));
@@ -256,6 +283,22 @@ mod tests {
              a=rtpmap:97 opus/48000/2\r\n"
         );
         assert_eq!(write(&read(&written).unwrap(), 6004), written);
+    }
+
+    #[test]
+    fn lines_about_other_payload_types_of_a_medium_are_left_out() {
+        let tracks = read(
+            "v=0\nm=video 5004 RTP/AVP 96 97\na=rtpmap:97 rtx/90000\na=rtpmap:96 H264/90000\n\
+             a=rtpmap:98 VP8/90000\na=fmtp:96 packetization-mode=1\na=fmtp:97 apt=96\n\
+             a=framerate:25",
+        )
+        .unwrap();
+        assert_eq!(tracks[0].codec, Codec::H264);
+        let written = write(&tracks, 6004);
+        assert!(written.ends_with(
+            "m=video 6004 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
+             a=fmtp:96 packetization-mode=1\r\na=framerate:25\r\n"
+        ));
     }
 
     #[test]

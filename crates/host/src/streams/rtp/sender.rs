@@ -8,7 +8,11 @@ use super::sdp::{self, Track};
 use ncmesh_engine::time::{Duration, Instant};
 
 /// Time between two descriptions of the session. A node that joins waits that long for a picture.
+/// The first one waits as long for packets of all tracks, since players read no other.
 const SDP_INTERVAL: Duration = Duration::from_secs(1);
+/// Time without packets of a track's payload type after which another one takes its place: an
+/// encoder has begun again. Until then the other may be that of repairs beside it.
+const TYPE_SILENCE: Duration = Duration::from_secs(2);
 /// Packets that wait for the frame that they belong to, at most: messages about one picture.
 const MAX_WAITING: usize = 8;
 
@@ -27,6 +31,8 @@ pub struct RtpSender {
     tracks: Vec<TrackSender>,
     /// When the session is described next.
     next_sdp: Instant,
+    /// When the first packet of a track came.
+    begun: Option<Instant>,
     /// Datagrams that were not RTP.
     refused: u64,
 }
@@ -34,6 +40,8 @@ pub struct RtpSender {
 #[derive(Clone, Debug)]
 struct TrackSender {
     track: Track,
+    /// When a packet of the track's payload type came last; `None` if packets do not tell the type.
+    type_heard: Option<Instant>,
     marks: Marks,
     /// Packets of the base that were sent.
     base_count: u16,
@@ -57,13 +65,15 @@ impl RtpSender {
     pub fn new(tracks: Vec<Track>, now: Instant) -> Self {
         let sender = |track: Track| TrackSender {
             marks: Marks::new(track.codec),
+            type_heard: track.payload_type.is_none().then_some(now),
             track,
             base_count: 0,
             last_timestamp: None,
             waiting: Vec::new(),
             frame: None,
         };
-        Self { tracks: tracks.into_iter().map(sender).collect(), next_sdp: now, refused: 0 }
+        let tracks = tracks.into_iter().map(sender).collect();
+        Self { tracks, next_sdp: now, begun: None, refused: 0 }
     }
 
     /// Returns the names of the stream's layers.
@@ -97,15 +107,18 @@ impl RtpSender {
         } else if port.is_multiple_of(usize::from(sdp::PORTS_PER_TRACK))
             && let Some(rtp) = RtpPacket::read(datagram)
         {
+            track.note_type(rtp.payload_type, now);
             track.handle(number, rtp, datagram, out);
+            self.begun.get_or_insert(now);
         } else {
             self.refused += 1;
             return;
         }
 
         // The description follows a packet, for it is worth nothing without packets.
-        let is_known = self.tracks.iter().any(|sender| sender.track.payload_type.is_some());
-        if now >= self.next_sdp && is_known {
+        let Some(begun) = self.begun else { return };
+        let is_whole = self.tracks.iter().all(|sender| sender.track.payload_type.is_some());
+        if now >= self.next_sdp && (is_whole || now >= begun + SDP_INTERVAL) {
             self.next_sdp = now + SDP_INTERVAL;
             let tracks: Vec<Track> =
                 self.tracks.iter().map(|sender| sender.track.clone()).collect();
@@ -117,6 +130,16 @@ impl RtpSender {
 }
 
 impl TrackSender {
+    /// Notes the payload type of a packet.
+    fn note_type(&mut self, payload_type: u8, now: Instant) {
+        let Some(heard) = &mut self.type_heard else { return };
+        let known = *self.track.payload_type.get_or_insert(payload_type);
+        if known == payload_type || now >= *heard + TYPE_SILENCE {
+            self.track.payload_type = Some(payload_type);
+            *heard = now;
+        }
+    }
+
     fn handle(
         &mut self,
         number: u8,
@@ -124,7 +147,6 @@ impl TrackSender {
         datagram: &[u8],
         out: &mut Vec<LayerPacket>,
     ) {
-        self.track.payload_type.get_or_insert(rtp.payload_type);
         let earlier = self.frame.filter(|frame| frame.timestamp == rtp.timestamp);
         let layer = match (self.marks.mark(rtp.payload), earlier) {
             (Mark::Layer(layer), _) => layer,

@@ -135,6 +135,13 @@ fn an_obu_that_continues_stays_in_its_layer() {
 }
 
 #[test]
+fn an_aggregate_may_have_more_elements_than_a_byte_counts() {
+    // Frames of one byte, of the second temporal layer, behind a length each.
+    let payload = [&[0x00][..], &[2, 0x34, 0x20].repeat(400)].concat();
+    assert_eq!(Marks::new(Codec::Av1).mark(&payload), Mark::Layer(1));
+}
+
+#[test]
 fn what_arrives_completely_is_played_as_it_was_sent() {
     let all = [("h264", H264), ("h265", H265), ("vp8", VP8), ("vp9", VP9)];
     for (codec, fixture) in all {
@@ -294,6 +301,38 @@ fn one_of_two_sources_is_heard_and_the_other_after_it() {
 }
 
 #[test]
+fn a_source_of_other_layers_is_no_source_of_rtp() {
+    let other = FlowId { source: NodeId(4), serial: 1 };
+    let sent = clip();
+    let mut receiver = RtpReceiver::default();
+    for (ms, LayerPacket { layer, packet }) in (0..).zip(&sent) {
+        // An encoder whose layers have a port each, and garbage in a layer of RTP.
+        receiver.handle(other, "base", &packet[3..], at(ms));
+        receiver.handle(other, LAYERS[0], b"hello, world", at(ms));
+        receiver.handle(FLOW, LAYERS[*layer], packet, at(ms));
+    }
+    assert_eq!(core::iter::from_fn(|| receiver.poll()).count(), sent.len());
+    assert_eq!(receiver.refused(), 2 * sent.len() as u64);
+}
+
+#[test]
+fn an_encoder_that_begins_again_with_lower_numbers_is_played() {
+    let mut receiver = RtpReceiver::default();
+    let mut arrive = |ms: u64, sequence: u16| {
+        let rtp = packet(sequence, 0, true, REFERENCE);
+        let framed = [&[0x20][..], &sequence.to_be_bytes(), &rtp].concat();
+        receiver.handle(FLOW, LAYERS[0], &framed, at(ms));
+        core::iter::from_fn(|| receiver.poll()).count()
+    };
+    let first: usize = (0..1000).map(|n| arrive(u64::from(n), n)).sum();
+    assert_eq!(first, 1000);
+    // Single packets that are late are not played, however late.
+    assert_eq!([arrive(1000, 400), arrive(1001, 1000), arrive(1500, 500)], [0, 1, 0]);
+    let second: usize = (0..500).map(|n| arrive(1600 + 10 * u64::from(n), n)).sum();
+    assert!(second >= 250, "{second}");
+}
+
+#[test]
 fn rtcp_and_the_description_reach_the_player() {
     let mut sender = sender("h264");
     let mut out = Vec::new();
@@ -312,6 +351,71 @@ fn rtcp_and_the_description_reach_the_player() {
     assert_eq!((played.len(), played[1].port), (3, 0));
     let sdp = receiver.sdp(6004).unwrap();
     assert!(sdp.ends_with("m=video 6004 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n"), "{sdp}");
+}
+
+/// Returns the description that a receiver has after packets of a video and of its sound, each
+/// at a time in ms.
+fn described(video: Option<u64>, sound: Option<u64>) -> Option<String> {
+    let ports = ["h264=udp:5004", "opus=udp:5008"];
+    let tracks = ports.map(|port| port.parse::<RtpPort>().unwrap().track());
+    let mut sender = RtpSender::new(tracks.into(), at(0));
+    let mut receiver = RtpReceiver::default();
+    let mut out = Vec::new();
+    for ms in 0..1100 {
+        for (port, begin) in [(0, video), (2, sound)] {
+            if begin.is_some_and(|begin| ms >= begin && (ms - begin) % 20 == 0) {
+                sender.handle(port, &packet(ms as u16, 0, true, REFERENCE), at(ms), &mut out);
+            }
+        }
+        for LayerPacket { layer, packet } in out.drain(..) {
+            receiver.handle(FLOW, LAYERS[layer], &packet, at(ms));
+        }
+        // A player that waits takes the first description.
+        if let Some(sdp) = receiver.sdp(6004) {
+            return Some(sdp);
+        }
+    }
+    None
+}
+
+#[test]
+fn the_first_description_has_all_tracks_unless_one_of_them_is_silent() {
+    for begin in [0, 300] {
+        let sdp = described(Some(100), Some(begin)).unwrap();
+        assert!(sdp.contains("m=video 6004") && sdp.contains("m=audio 6006"), "{sdp}");
+    }
+    // Without the video its sound keeps the ports that its packets leave by.
+    let sdp = described(None, Some(0)).unwrap();
+    assert!(!sdp.contains("m=video") && sdp.contains("m=audio 6006"), "{sdp}");
+    assert_eq!(described(None, None), None);
+}
+
+#[test]
+fn a_description_whose_tracks_have_no_ports_of_this_format_is_refused() {
+    let mut receiver = RtpReceiver::default();
+    for port in ["5005", "5012", "9"] {
+        let text = format!("v=0\nm=audio {port} RTP/AVP 0");
+        let packet = [&[0x80][..], text.as_bytes()].concat();
+        receiver.handle(FLOW, LAYERS[0], &packet, at(0));
+    }
+    assert_eq!((receiver.refused(), receiver.sdp(6004)), (3, None));
+}
+
+#[test]
+fn an_encoder_that_begins_again_with_another_type_is_described_anew() {
+    let mut sender = sender("h264");
+    let mut out = Vec::new();
+    sender.handle(0, &packet(1, 0, true, REFERENCE), at(0), &mut out);
+    let mut other = packet(2, 0, true, REFERENCE);
+    other[1] = 111;
+    // Repairs beside a video have another type, too.
+    sender.handle(0, &other, at(1000), &mut out);
+    sender.handle(0, &other, at(2000), &mut out);
+    let texts = out.iter().filter(|sent| sent.packet[0] & 0xC0 == 0x80);
+    let texts: Vec<_> = texts.map(|sent| String::from_utf8_lossy(&sent.packet[1..])).collect();
+    let numbers = texts.iter().map(|text| text.split("AVP ").nth(1).unwrap_or_default());
+    let numbers: Vec<&str> = numbers.filter_map(|rest| rest.split('\r').next()).collect();
+    assert_eq!(numbers, ["96", "96", "111"]);
 }
 
 #[test]
