@@ -28,7 +28,8 @@
 //! airtime. Their frames have a mark, so that each node knows them, and nothing gives way to them.
 //!
 //! Where no other service was heard, nothing of this applies but the bounds that users set.
-//! Nothing is negotiated: only frames count, which a node cannot claim without sending them.
+//! Nothing is negotiated. A neighbour that tells of services that are not there costs this node
+//! what one that sends their frames would: no service gives way beyond the weights.
 
 use ncmesh_engine::Background;
 use ncmesh_engine::registry::ServiceKind;
@@ -82,7 +83,7 @@ const BURST: Duration = Duration::from_millis(10);
 /// a few of the small packets that are sent against a file on a line are lost, with 0.9 none. The
 /// file is 2 % slower for it.
 const ANSWER: f64 = 0.9;
-/// Time for which it counts what a neighbour told. Neighbours tell it with each hello.
+/// Time for which the word of a neighbour counts, which comes with each of its hellos.
 const TOLD: Duration = Duration::from_millis(2500);
 const SERVICES: [ServiceKind; 3] = [ServiceKind::File, ServiceKind::Tunnel, ServiceKind::Stream];
 
