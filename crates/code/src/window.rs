@@ -27,7 +27,7 @@ pub struct Coded {
     pub symbol: Vec<u8>,
 }
 
-/// What a node knows of a stream.
+/// Packets of a stream that a node knows.
 #[derive(Debug)]
 pub struct Window {
     kernels: Kernels,

@@ -69,7 +69,7 @@ impl From<OpenError> for DropReason {
     }
 }
 
-/// What a data frame carries.
+/// Contents of a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// Payload as its source gave it.
@@ -104,9 +104,9 @@ impl Carried {
 pub struct Usefulness {
     /// All frames.
     pub frames: u64,
-    /// Those with something new for this node.
+    /// Packets with something new for this node.
     pub innovative: u64,
-    /// Those that it could do without.
+    /// Packets that it could do without.
     pub redundant: u64,
 }
 
@@ -134,7 +134,7 @@ pub struct Counters {
     heard: BTreeMap<(ServiceId, u8), Tally>,
     airtime: BTreeMap<(ServiceId, u8), Duration>,
     carried: Carried,
-    /// What the frame carries that is being filled, and then is on the air.
+    /// Contents of the frame that is being filled, and then is on the air.
     filled: Option<Payload>,
     /// Whether the payload of the frame that is being handled is new, if it has any for this node.
     is_new: Option<bool>,

@@ -72,7 +72,7 @@ pub struct FlowStatus {
     pub credits: u64,
     /// Data frames of it heard here that were sent to this node, or to several.
     pub heard: u64,
-    /// Those of them that were innovative.
+    /// Innovative ones among them.
     pub innovative: u64,
     /// Packets of it handed up here.
     pub delivered: u64,
@@ -87,7 +87,7 @@ pub struct FlowStatus {
 pub struct CodingStatus {
     /// Data frames sent.
     pub sent: u64,
-    /// Those of them with two packets in them.
+    /// Ones among them with two packets.
     pub coded: u64,
     /// Packets decoded here.
     pub decoded: u64,

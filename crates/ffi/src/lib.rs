@@ -72,7 +72,7 @@ impl From<CodeError> for NcmeshStatus {
             CodeError::Generation(_) | CodeError::SymbolSize(_) => Self::Shape,
             CodeError::Coefficient { .. } => Self::Coefficient,
             CodeError::Length { .. } | CodeError::TooMuchData { .. } => Self::Length,
-            // Of packing, densities and rows, none of which is part of this library.
+            // Errors of packing, densities and rows, none of which is part of this library.
             CodeError::Padding | CodeError::Density | CodeError::Layout(_) => Self::Panic,
         }
     }

@@ -37,7 +37,7 @@ pub(crate) use tunnel::choose;
 pub use web::{Readers, TokenError, WebConfig, read_token, token_warning};
 use zeroize::Zeroizing;
 
-/// What a file with the key holds, in warnings.
+/// Name of a file with the key, in warnings.
 const NETWORK_KEY: &str = "the network's key";
 
 /// Name of the API's socket in the state directory.

@@ -77,7 +77,7 @@ async fn serve<R: Radio>(
     set_log: impl Fn(Level) + 'static,
     open_radio: impl AsyncFnOnce() -> Result<R, NodeError>,
 ) -> Result<(), NodeError> {
-    // What can be wrong with the configuration is found first, before anything is sent.
+    // Mistakes in the configuration are found first, before anything is sent.
     #[cfg(not(feature = "web"))]
     if config.web.is_some() {
         return Err(config.blame("web", "this program was built without the console").into());
@@ -301,7 +301,7 @@ impl<R: Radio> Loop<R> {
 
 /// Reads the configuration again, for whoever sent a signal and gets no answer.
 async fn reload(handle: Handle) {
-    // What changed is logged there.
+    // The changes are logged there.
     if let Err(e) = api::reload(&handle).await {
         tracing::error!("SIGHUP: {e}");
     }

@@ -260,7 +260,7 @@ impl Active<'_> {
         let now = stack.now;
         let me = stack.node;
 
-        // What is cheap to check comes first. Nothing is kept of a frame before it is authentic: a
+        // Cheap checks come first. Nothing is kept of a frame before it is authentic: a
         // forged counter must not block genuine frames.
         let sealed = match frame::parse(datagram, stack.versions) {
             Ok(sealed) => sealed,

@@ -48,7 +48,7 @@ mod tests {
             strangers.note(NodeId(node), 3, at(70));
         }
         assert_eq!(strangers.0.len(), MAX_STRANGERS);
-        // Those who are heard go on to be told; the silent ones make room.
+        // Nodes that are heard go on to be told; the silent ones make room.
         strangers.note(NodeId(8), 2, at(70));
         assert!(strangers.heard(at(70)).any(|known| known == (NodeId(8), 2)));
         strangers.note(NodeId(9), 3, at(200));

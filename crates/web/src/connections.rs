@@ -26,7 +26,7 @@ use tokio::time::{sleep, timeout};
 /// Pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
-/// What the clients of a server may take.
+/// Limits of the clients of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Name of the server in the log, such as "the console".

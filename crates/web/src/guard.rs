@@ -38,7 +38,7 @@ pub const HEADERS: [(HeaderName, HeaderValue); 5] = [
     ),
 ];
 
-/// What a server lets in.
+/// Rule by which a server lets requests in.
 #[derive(Clone, Debug)]
 pub struct Guard {
     /// Values of `Host` that name this server.

@@ -30,7 +30,7 @@ struct Told {
     is_whole: bool,
 }
 
-/// What a listener begins with.
+/// The first messages of a listener.
 #[derive(Debug, Default)]
 struct Latest {
     meta: Option<Told>,
@@ -130,7 +130,7 @@ impl Sink for Hub {
 /// A listener of a [`Hub`].
 #[derive(Debug)]
 pub struct Listener {
-    /// What it begins with.
+    /// Its first messages.
     begin: VecDeque<Arc<str>>,
     receiver: Receiver<Told>,
     /// Whether messages were missed, and no key came since.

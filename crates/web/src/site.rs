@@ -1,4 +1,4 @@
-//! What a server shows.
+//! Contents of a server.
 
 use crate::Hub;
 use axum::Router;
@@ -24,7 +24,7 @@ pub struct Recording {
     pub bytes: Bytes,
 }
 
-/// What a page can show, as it asks for it first.
+/// Abilities of a page, as it asks for them first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Offered {
@@ -83,7 +83,7 @@ pub enum DemoError {
 pub type Demonstration =
     dyn Fn(&DemoRequest) -> Result<[Recording; 2], DemoError> + Send + Sync + 'static;
 
-/// What a server shows. Clones share it.
+/// Contents of a server. Clones share them.
 #[derive(Clone, Default)]
 pub struct Site {
     pub(crate) hub: Option<Hub>,

@@ -130,7 +130,7 @@ pub enum OpenError {
     Version {
         /// The version.
         version: u8,
-        /// Who says that he sent it. All versions have the sender behind the first byte.
+        /// Its sender, by its own word. All versions have the sender behind the first byte.
         sender: Option<NodeId>,
     },
     /// The frame is not sealed with the network's key, or was changed in transit.

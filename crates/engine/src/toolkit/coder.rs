@@ -20,7 +20,7 @@ const CHECK: usize = 4;
 pub struct Unpacked<'a> {
     /// The packet; `None` if its check is wrong.
     pub packet: Option<&'a [u8]>,
-    /// What follows it.
+    /// The rest, behind it.
     pub rest: &'a [u8],
 }
 

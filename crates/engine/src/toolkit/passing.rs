@@ -143,7 +143,7 @@ mod tests {
         };
         assert_eq!([1, 2, 4].map(|me| passes(me, 1)), [true, false, false]);
         assert_eq!([1, 2, 4].map(|me| passes(me, 2)), [true, false, false]);
-        // What its addressee may hear is its own affair.
+        // Whether its addressee hears it is its own affair.
         let topology = crate::testing::directed(&[(3, 1, 0.9), (1, 2, 0.9), (3, 2, 0.1)]);
         let report = (NodeId(3), NodeId(2), NodeId(2));
         assert!(!is_passed_on(&topology, NodeId(1), report, metric));

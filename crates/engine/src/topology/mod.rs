@@ -95,7 +95,7 @@ pub struct LinkState {
     pub base: u32,
     /// Name of the node.
     pub name: String,
-    /// What it tells of itself besides.
+    /// Further facts that it tells of itself.
     pub profile: Profile,
     /// The links to it.
     pub hears: Links,
@@ -108,7 +108,7 @@ impl LinkState {
     }
 }
 
-/// What is known of a node.
+/// Knowledge of a node.
 #[derive(Clone, Debug, Default)]
 struct Known {
     /// Its latest state.

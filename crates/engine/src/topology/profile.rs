@@ -1,11 +1,11 @@
-//! What a node tells of itself besides its links.
+//! Facts that a node tells of itself besides its links.
 
 use ipnet::IpNet;
 
 /// Most prefixes that a node announces.
 pub const MAX_PREFIXES: usize = 32;
 
-/// What a node tells of itself besides its links. Most nodes tell nothing.
+/// Facts that a node tells of itself besides its links. Most nodes tell nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
     /// Where the node is.

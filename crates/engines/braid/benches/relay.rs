@@ -76,7 +76,7 @@ impl Node {
     }
 }
 
-/// What the relay hears, and when.
+/// Frames that the relay hears, and when.
 type Heard = Vec<(Instant, (NodeId, u8, Vec<u8>))>;
 
 /// Returns what a relay heard in a run of source, relay and destination, whose links lose every

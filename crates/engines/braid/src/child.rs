@@ -87,7 +87,7 @@ pub(crate) struct Child {
     delivery: CountedDelivery,
     /// Share of its frames that arrive here.
     back: f64,
-    /// What is on its way there.
+    /// Packets on their way there.
     pub flight: Flight,
     /// Polls since it was last heard that were lost.
     unanswered: u32,

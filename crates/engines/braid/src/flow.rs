@@ -65,7 +65,7 @@ pub(crate) struct Flow {
     sent: BTreeSet<u32>,
     /// The source's newest symbol, if it was not sent to any node yet.
     open: Option<u32>,
-    /// What earlier next hops had.
+    /// Packets that earlier next hops had.
     passed: u32,
     /// When the leads of rows came.
     since: BTreeMap<u32, Instant>,
@@ -188,7 +188,7 @@ impl Flow {
         let symbol = pack(packet);
         let is_alike = |last: &[u8]| symbol::is_real_time(last) == symbol::is_real_time(&symbol);
         let fits = |last: &[u8]| is_alike(last) && last.len() + symbol.len() <= longest;
-        // What joined one that was given up would never be sent.
+        // A packet that joined one that was given up would never be sent.
         let given_up = self.child.as_ref().map_or(self.passed, |child| child.state.needs);
         if let Some(open) = self.open.filter(|open| *open >= given_up)
             && self.window.packet(open).is_some_and(fits)

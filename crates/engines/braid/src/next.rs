@@ -1,6 +1,6 @@
 //! The next frame of a flow, and how it goes.
 
-/// What to send.
+/// The frame to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// A packet as it is.

@@ -21,7 +21,7 @@ const SILENT: f64 = 0.1;
 /// Time for which a poor link that was left counts as poor.
 const REMEMBERED: Duration = Duration::from_secs(30);
 
-/// What the choice of the next hop remembers.
+/// Memory of the choice of the next hop.
 #[derive(Debug, Default)]
 pub(crate) struct Route {
     /// Deliveries of links that are far below what link state tells, and for how long that counts.

@@ -1,4 +1,4 @@
-//! What the engine tells people about itself.
+//! Status of the engine, for people.
 
 use super::Braid;
 use super::child::Child;

@@ -1,4 +1,4 @@
-//! What is in a symbol: packets, each with its length and its check before it.
+//! Contents of a symbol: packets, each with its length and its check before it.
 
 use ncmesh_engine::toolkit::coder::{PREFIX, unpack};
 use ncmesh_engine::tunnel;

@@ -340,7 +340,7 @@ fn small_packets_share_a_symbol_while_it_waits() {
     }
     let (_, body) = bench.fill().unwrap();
     assert_eq!(Header::parse(&body).unwrap().1.symbol, [pack(b"one"), pack(b"two")].concat());
-    // What was sent is not touched any more.
+    // A packet that was sent is not touched any more.
     bench.fill().unwrap();
     bench.with(|e, cx| e.handle_packet(cx, NodeId(4), b"three")).unwrap();
     assert_eq!(bench.drain(), [(2, 1)]);

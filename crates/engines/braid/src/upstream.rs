@@ -22,7 +22,7 @@ pub(crate) const LATELY: Duration = Duration::from_millis(500);
 pub(crate) struct Upstream {
     /// The node that sends packets to this one.
     pub parent: Option<NodeId>,
-    /// What that node said of itself.
+    /// State of that node by its own word.
     pub parent_state: State,
     /// Packets that may wait here, while this node gives turns to those who send to it.
     pub turn: Option<u8>,

@@ -18,7 +18,7 @@ use std::collections::btree_map::Entry;
 /// Source and destination of a flow.
 pub(crate) type FlowKey = (NodeId, NodeId);
 
-/// What a node is in a flow.
+/// Role of a node in a flow.
 #[derive(Debug)]
 pub(crate) enum Role {
     /// The flow begins here.

@@ -41,7 +41,7 @@ pub(crate) enum Stage {
     Released,
 }
 
-/// What a node has of a generation, and what it is to send of it.
+/// Part of a generation that a node has, and that it is to send.
 #[derive(Debug)]
 pub(crate) struct Generation {
     /// As last heard. The source may have added packets since.
@@ -50,7 +50,7 @@ pub(crate) struct Generation {
     pub sending: Sending,
     /// Combined packets of it that could not be taken apart yet.
     pub combined: CombinedGenerations,
-    /// What the next hop answered, for a relay that leaves requests to the source.
+    /// Answer of the next hop, for a relay that leaves requests to the source.
     pub forwarded_feedback: Option<FeedbackFrame>,
     pub count_filter: CopyFilter,
     pub feedback_filter: CopyFilter,

@@ -9,7 +9,7 @@ use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::tunnel::RelayMode;
 use std::collections::VecDeque;
 
-/// What only the source of a flow has.
+/// State that only the source of a flow has.
 #[derive(Debug)]
 pub(crate) struct Ingress {
     /// Packets that wait for a generation.

@@ -58,7 +58,7 @@ impl Header {
     }
 }
 
-/// What a node asks of those that send packets to it.
+/// Request of a node to those that send packets to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Queue {
     /// How long to send none that it has to pass on, whole ms; zero: there is room.

@@ -189,7 +189,7 @@ fn a_relay_asks_to_wait_while_its_queue_is_full() {
     // Twelve more than when there is room: 120 ms, or a little more for what waits to be sent.
     let pause = bench.fill_queue();
     assert!((120..140).contains(&pause.as_millis()), "{pause:?}");
-    // Those who did not hear it are told again.
+    // Nodes that did not hear it are told again.
     (0..8).for_each(|_| bench.handle(header()));
     assert_eq!(bench.engine.offer(bench.now), Some(Offer::of(Class::Data)));
     bench.handle(header());
@@ -206,7 +206,7 @@ fn a_node_waits_as_its_next_hop_asks_but_not_for_ever() {
     let mut bench = Bench::new(64);
     bench.topology = directed(&[(2, 3, 0.9), (3, 2, 0.9), (3, 5, 0.9), (5, 3, 0.9)]);
     let far = Header { destination: NodeId(5), ..header() };
-    // What nobody waits for is not remembered.
+    // A frame that no node waits for is not remembered.
     bench.hear_queue(NodeId(3), 500);
     assert!(bench.engine.paused.is_empty());
     bench.handle(far);

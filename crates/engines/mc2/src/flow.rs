@@ -53,7 +53,7 @@ pub(crate) struct Flow {
     egress: Option<Egress>,
     /// Data frames from previous hops.
     pub heard: u64,
-    /// Those of them that were innovative.
+    /// Innovative ones among them.
     pub innovative: u64,
     /// Packets handed up here.
     pub delivered: u64,

@@ -33,7 +33,7 @@ pub(crate) struct Generation {
     pub packets_before: u8,
     /// Credits that previous hops announced to this node.
     pub announced: u32,
-    /// Those of them that this node has accepted.
+    /// Ones among them that this node has accepted.
     accepted: u32,
     /// Serial number of the latest request that this node answered.
     pub answered: Option<u8>,

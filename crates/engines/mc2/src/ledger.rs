@@ -35,9 +35,9 @@ pub(crate) struct Ledger {
     pub total: u32,
     /// z(n, c, m): credits ever transferred to each hop.
     pub transferred: [u16; MAX_HOPS],
-    /// Those of them that frames announce to the hop.
+    /// Ones among them that frames announce to the hop.
     pub announced: [u16; MAX_HOPS],
-    /// Those of them that the hop is known to know of.
+    /// Ones among them that the hop is known to know of.
     pub acknowledged: [u16; MAX_HOPS],
     /// Packets that at least one hop of the set received, by index of the set.
     received: Vec<u16>,

@@ -25,7 +25,7 @@ pub(crate) struct Packet {
 pub(crate) struct PacketQueue {
     packets: [VecDeque<Packet>; LAYERS],
     queues: Queues,
-    /// What is due by the end of this slot.
+    /// Packets that are due by the end of this slot.
     due: Due,
     /// Packets sent in this slot.
     sent_in_slot: u32,

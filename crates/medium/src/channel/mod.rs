@@ -20,7 +20,7 @@ use crate::error::MediumError;
 use crate::power::Power;
 use crate::types::RadioId;
 
-/// What propagation does to a frame, apart from interference.
+/// Effect of propagation on a frame, apart from interference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkOutcome {
     /// The frame is too weak to be received. It is only energy.

@@ -73,7 +73,7 @@ impl Cell {
             let senders = cell.iter().filter(|station| due_ns(station) == start_ns).count() as u64;
             sent += senders;
             good += u64::from(senders == 1);
-            // What is sent first is the RTS, if there is one. A CTS is as long as an ACK.
+            // The RTS is sent first, if there is one. A CTS is as long as an ACK.
             let answered = self.attempts.is_some() && senders == 1;
             let announced_ns = self.rts_ns.map_or(0, |_| phy.sifs_ns + self.ack_ns);
             let data_ns = self.rts_ns.map_or(0, |_| phy.sifs_ns + self.frame_ns);

@@ -166,7 +166,7 @@ const LONGEST_LINE: usize = 32 << 20;
 #[derive(Debug)]
 pub struct Messages {
     body: Incoming,
-    /// What was read of a line that is not complete.
+    /// Beginning of a line that is not complete.
     read: Vec<u8>,
     driven: JoinHandle<hyper::Result<()>>,
 }

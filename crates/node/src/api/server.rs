@@ -1,4 +1,4 @@
-//! What the API's clients may take. They are local, but a script may leak connections.
+//! Limits of the API's clients. They are local, but a script may leak connections.
 
 use super::types::{ApiError, ErrorCode};
 use axum::extract::Request;

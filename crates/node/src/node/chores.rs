@@ -1,4 +1,4 @@
-//! What must reach the disk some time: done on another thread, and again until it succeeds.
+//! Writes that must reach the disk some time: done on another thread, and again until it succeeds.
 //!
 //! [`Saver`](ncmesh_host::saving::Saver) keeps a value that changes up to date. A chore is done
 //! once: a line for the list of files received, the removal of a part.
@@ -23,7 +23,7 @@ pub(super) type Work = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
 #[derive(Default)]
 pub(super) struct Chores {
     waiting: VecDeque<Chore>,
-    /// What cannot be written, and why. Keys are names of files and directories of the daemon.
+    /// Files that cannot be written, and why, by names of files and directories of the daemon.
     problems: BTreeMap<&'static str, String>,
 }
 

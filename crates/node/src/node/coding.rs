@@ -35,7 +35,7 @@ fn shown(stack: &Stack, scheme: &str, status: CodingStatus) -> Coding {
     }
 }
 
-/// What to know of a scheme that codes less than it could.
+/// Hints about a scheme that codes less than it could.
 pub(super) fn hints(coding: &Coding) -> impl Iterator<Item = String> {
     let is_little = coding.values.ratio.is_none_or(|ratio| ratio < MOSTLY_CODED);
     coding.stopped.iter().filter(move |_| is_little).map(|Stopped { neighbor, reason }| {

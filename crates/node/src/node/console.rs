@@ -1,4 +1,4 @@
-//! What this node knows of the mesh, as the console shows it.
+//! The mesh as this node knows it and the console shows it.
 //!
 //! A [`View`] is kept by whoever tells the console, and goes with each call to the node: the places
 //! of nodes and links in its lists must stay what they are. A node knows its own counters, what it
@@ -32,7 +32,7 @@ const MOST_LINKS: usize = 1 << 16;
 /// Drops of one reason in a second that make an event.
 const MANY_DROPS: u64 = 10;
 
-/// What a console was told so far.
+/// State of a console: all that it was told so far.
 #[derive(Debug)]
 pub struct View {
     meta: Meta,
@@ -177,7 +177,7 @@ impl Node {
         let told = topology.states().flat_map(|(to, state)| {
             state.hears.iter().map(move |(from, delivery)| ((*from, to), *delivery))
         });
-        // What is measured here is newer than what this node has told.
+        // A measurement here is newer than what this node has told.
         let mut deliveries: BTreeMap<(NodeId, NodeId), f64> =
             told.filter(|((_, to), _)| *to != me).collect();
         deliveries.extend(self.stack.inbound().map(|(from, delivery)| ((from, me), delivery)));

@@ -32,7 +32,7 @@ impl Handle {
         let stopping = || ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
         let (answer, answered) = oneshot::channel();
         let command: Command = Box::new(move |node| {
-            // Who asked may be gone.
+            // The task that asked may be gone.
             let _ = answer.send(call(node));
         });
         self.commands.send(command).map_err(|_| stopping())?;

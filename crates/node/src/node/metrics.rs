@@ -230,7 +230,7 @@ pub(crate) fn table() -> String {
     format!("| metric | labels | meaning |\n| --- | --- | --- |\n{rows}")
 }
 
-/// What the values are read from.
+/// Source of the values.
 struct Look<'a> {
     node: &'a Node,
     status: Status,

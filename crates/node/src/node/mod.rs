@@ -125,13 +125,13 @@ impl Clock {
     }
 }
 
-/// What a node is made of besides its configuration.
+/// Parts of a node besides its configuration.
 pub struct Parts {
     /// Its state directory.
     pub state: StateDir,
     /// The list of files received.
     pub delivered: Delivered,
-    /// What tells this start from others.
+    /// Identity of this start.
     pub start: Start,
     /// How other threads reach it.
     pub handle: Handle,
@@ -143,7 +143,7 @@ pub struct Parts {
     pub set_log: Box<dyn Fn(Level)>,
 }
 
-/// What tells one start of a node from others.
+/// Identity of one start of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     /// Random number of this start.
@@ -272,12 +272,12 @@ impl Node {
         Some(sender)
     }
 
-    /// What became of the frame filled last.
+    /// Outcome of the frame filled last.
     pub fn handle_tx_report(&mut self, report: TxReport) {
         self.stack.at(self.clock.now(), &mut self.storage).handle_tx_report(report);
     }
 
-    /// What the radio tells people has changed.
+    /// The hints of the radio have changed.
     pub fn handle_radio_change(&mut self, hints: Vec<String>) {
         self.radio.hints = hints;
     }

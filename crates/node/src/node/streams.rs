@@ -19,7 +19,7 @@ use std::io;
 /// Streams of this node, and their sockets.
 pub(super) struct Streams {
     pub(super) ports: Ports,
-    /// What the ports are connected to; packets leave by UDP ports.
+    /// Streams that the ports are connected to; packets leave by UDP ports.
     pub(super) host: ncmesh_host::streams::Streams<u16>,
     /// Streams of RTP among them.
     pub(super) rtp: RtpStreams,

@@ -361,7 +361,7 @@ async fn a_damaged_entry_of_a_file_under_way_is_named() {
 async fn who_speaks_another_version_is_named_with_what_to_do() {
     let (mut node, _calls, _dir) = node();
     assert_eq!((node.status().wire_version, node.status().strangers.len()), (2, 0));
-    // Of a frame of another version only the version and the sender can be read.
+    // In a frame of another version only the version and the sender can be read.
     for (version, sender) in [(1, 7), (3, 8)] {
         assert_eq!(node.handle_datagram(&[0xC0 | version, 0, sender, 0xFF]), None);
     }

@@ -68,7 +68,7 @@ impl Node {
         }
     }
 
-    /// What looks wrong and what to do about it.
+    /// Signs that something is wrong, and what to do about it.
     pub(super) fn hints(&self) -> Vec<String> {
         let dropped = |why| self.stack.counters().dropped(why);
         // The radio first: without it nothing else matters.

@@ -40,7 +40,7 @@ pub(super) struct Address {
     pub(super) broadcast: Option<Ipv4Addr>,
 }
 
-/// What keeps an interface from sending.
+/// Reason why an interface cannot send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// No interface has the name; the one that had it may have another.

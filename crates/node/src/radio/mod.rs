@@ -28,7 +28,7 @@ pub enum RadioEvent {
     Received,
     /// The last frame was sent or given up.
     Report(TxReport),
-    /// What [`hints`](Radio::hints) returns has changed.
+    /// The value of [`hints`](Radio::hints) has changed.
     Changed,
 }
 

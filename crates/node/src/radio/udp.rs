@@ -122,7 +122,7 @@ pub struct UdpRadio {
     pressure: BackPressure,
     /// Whether the interface changed since `hints` were made.
     is_dirty: bool,
-    /// What the daemon is to tell people.
+    /// Hints that the daemon shows.
     hints: Vec<String>,
     /// Whether the kernel refuses frames, which is logged once.
     refused: bool,
@@ -427,7 +427,7 @@ impl Radio for UdpRadio {
                 return Ok(report);
             }
 
-            // What to wait for: room in the kernel, then the time of the next frame.
+            // It waits for two things: room in the kernel, then the time of the next frame.
             let wants = can_send && (self.requested || self.sending.is_some());
             let waits_for_room = wants && !self.kernel_accepts();
             let due = if waits_for_room {

@@ -11,7 +11,7 @@ use rtnetlink::sys::protocols::NETLINK_ROUTE;
 use rtnetlink::sys::{AsyncSocket, AsyncSocketExt, Socket, SocketAddr, TokioSocket};
 use std::io;
 
-/// What the kernel tells without being asked.
+/// Messages that the kernel sends without being asked.
 const GROUPS: [MulticastGroup; 3] =
     [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Neigh];
 
@@ -26,7 +26,7 @@ impl Watch {
     /// Begins to watch the interface `name`, whether or not it exists. Call it within a tokio
     /// runtime.
     pub(super) fn open(name: &str) -> io::Result<Self> {
-        // What changes while it is asked is told afterwards.
+        // Changes while it is asked are told afterwards.
         let mut socket = TokioSocket::new(NETLINK_ROUTE)?;
         let groups = GROUPS.iter().fold(0, |all, group| all | 1 << (*group as u32 - 1));
         socket.socket_mut().bind(&SocketAddr::new(0, groups))?;
@@ -84,7 +84,7 @@ fn apply(mut bytes: &[u8], interface: &mut Interface) -> (Applied, bool) {
     let mut applied = Applied::Known;
     let mut ended = false;
     while !bytes.is_empty() {
-        // What this version cannot read is of a kind that it does not need.
+        // A message that this version cannot read is of a kind that it does not need.
         let Some(length) = bytes.first_chunk().map(|length| u32::from_ne_bytes(*length) as usize)
         else {
             break;

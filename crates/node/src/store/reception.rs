@@ -71,7 +71,7 @@ fn prepare_in(dir: &Path, manifest: &Manifest, limits: &SpaceLimits) -> io::Resu
         Ok(Prepared::Receiving(incoming, have))
     });
     if prepared.is_err() && is_new {
-        // What cannot be removed now is collected as a part without contents.
+        // A part that cannot be removed now is collected as a part without contents.
         let _ = remove(&inbox, &places);
     }
     prepared

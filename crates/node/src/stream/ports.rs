@@ -31,7 +31,7 @@ const HURRY: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(1);
 /// Datagrams that must have gathered for another pause to be worth it.
 const WORTH_IT: usize = 2;
-/// What the kernel holds of each port, bytes: a burst of a video's key frame.
+/// Buffer of each port in the kernel, bytes: a burst of a video's key frame.
 const RECEIVE_BUFFER: usize = 1 << 20;
 /// The longest datagram, bytes.
 const LONGEST: usize = 65_535;
@@ -144,7 +144,7 @@ async fn read(
     let mut in_a_row = 0;
     loop {
         let begin = Instant::now();
-        // What went wrong shows when it is read.
+        // An error shows when it is read.
         let _ = socket.readable().await;
         in_a_row = if begin.elapsed() < SHORT { in_a_row + 1 } else { 0 };
         let from_port = |buffers: &mut [u8]| receive_watched(&socket, buffers);

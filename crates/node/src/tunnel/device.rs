@@ -174,7 +174,7 @@ async fn set_up(config: &TunnelConfig, index: u32, mtu: usize) -> Result<(), Dev
         let added = handle.address().add(index, own.addr(), own.prefix_len()).execute().await;
         added.map_err(|e| DeviceError::Address(*own, reason(e)))?;
     }
-    // What the addresses' prefixes cover leads there already.
+    // Addresses within the prefixes lead there already.
     for prefix in config.beyond_addresses() {
         add_route(&handle, index, prefix).await.map_err(|e| DeviceError::Route(prefix, e))?;
     }

@@ -105,7 +105,7 @@ impl Observer {
 
     /// Begins counting again from zero.
     pub(super) fn begin(&mut self) {
-        // What is in flight stays, to recognise retransmissions of it.
+        // Segments in flight stay, to recognise retransmissions of it.
         let highest = self.highest;
         let outstanding = core::mem::take(&mut self.outstanding);
         *self = Self { highest, outstanding, ..Self::default() };

@@ -100,7 +100,7 @@ fn a_transfer_is_told_from_start_to_end() {
     let generations = transfer.generations.expect("known");
     assert_eq!(receiver.complete, (0..generations).collect());
 
-    // What the receiver counts is what its links count, and no link hears more than was sent.
+    // The receiver counts the same as its links, and no link hears more than was sent.
     let to = meta.links.iter().enumerate().filter(|(_, link)| link.to == receiver.node);
     let innovative: u64 = to.map(|(place, _)| state.links.innovative[place].unwrap().0).sum();
     assert_eq!(receiver.innovative, Some(Count(innovative)));

@@ -318,7 +318,7 @@ impl Peers {
             }
         }
 
-        // Those who were asked least go first.
+        // Nodes that were asked least go first.
         let is_asked = |sender: &Sender| sender.starts.iter().any(|start| start.asks > 0);
         let asked = self.senders.iter_mut().map(|(node, sender)| (*node, sender));
         let mut asked: Vec<(NodeId, &mut Sender)> =

@@ -288,7 +288,7 @@ impl Route {
             self.store(node, None, now);
         }
 
-        // What the other tables keep is void with the state that it was about, or with time.
+        // Entries of the other tables are void with the state that it was about, or with time.
         let version = |node: &NodeId| self.topology.state(*node).map(|state| state.version);
         self.doubted.retain(|node, (told, _)| version(node) == Some(*told));
         self.forgotten.retain(|_, (_, since)| now.since(*since) < FORGOTTEN);
@@ -369,7 +369,7 @@ impl Route {
             return cx.counters.drop(DropReason::Full);
         }
 
-        // What is told to one that lacks it goes on only if the whole mesh was to know it.
+        // A state told to a node that lacks it goes on only if the whole mesh was to know it.
         let before = known.map(|known| (known.version.0, known.base));
         let is_far_news = before.is_none_or(|before| before < (state.version.0, state.base));
         let goes_on = if told.scope == EVERYWHERE { is_far_news } else { told.scope > 0 };

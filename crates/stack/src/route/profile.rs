@@ -1,4 +1,4 @@
-//! What a node tells of itself besides its links, on the wire: a byte that says what there is, and
+//! Facts that a node tells besides its links, on the wire: a byte that says what there is, and
 //! each part of it.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};

@@ -128,7 +128,7 @@ fn listed(topology: &Topology, (first, last): Range) -> impl Iterator<Item = Lis
 struct News {
     origin: NodeId,
     at: Instant,
-    /// What it changed in our digest.
+    /// Its change of our digest.
     changed: u64,
 }
 

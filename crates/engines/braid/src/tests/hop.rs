@@ -26,7 +26,7 @@ fn a_state_covers_what_was_sent_before_it_was_written() {
     };
     // Frame 1 was sent until 2. Two more were within 2 ms of it, and lost.
     assert_eq!(cover(after(1, 2)), (4.0, vec![4, 5]));
-    // What was written before that says nothing new.
+    // A frame written before that says nothing new.
     assert_eq!(cover(after(1, 1)), (0.0, vec![4, 5]));
     // What is at the MAC is not covered: not by time, nor by a frame that was never sent.
     assert_eq!(cover(after(4, 500)), (1.0, vec![5]));

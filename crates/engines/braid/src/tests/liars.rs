@@ -1,4 +1,4 @@
-//! What members achieve that lie: no more than while they do.
+//! Members that lie do harm while they do, and no longer.
 
 use super::*;
 

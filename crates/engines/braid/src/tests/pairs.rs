@@ -35,7 +35,7 @@ fn a_relay_pairs_packets_that_their_senders_can_take_out() {
     assert_eq!(source.engine.coding(source.now).unwrap().decoded, 1);
     assert_eq!(source.drain(), []);
 
-    // Who has neither packet cannot separate them, and says that it lacks its own.
+    // A node with neither packet cannot separate them, and says that it lacks its own.
     let mut stranger = Bench::new(1);
     stranger.pair(2, [(header(0), plain(0)), (back(1), plain(0))]);
     assert_eq!(stranger.counters.dropped(DropReason::Undecodable), 1);

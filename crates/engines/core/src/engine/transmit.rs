@@ -1,4 +1,4 @@
-//! What is sent, and when: feedback, polls, and data alone or combined (CORE, sections 4 and 6.3).
+//! Choice of the next frame: feedback, polls, data alone or combined (CORE, sections 4 and 6.3).
 //!
 //! Feedback goes first, because a neighbour waits for it; then polls; then data. A packet is
 //! combined at the moment when the channel is granted, from all that was heard until then.
@@ -20,7 +20,7 @@ use ncmesh_wire::NodeId;
 /// Difference between sums of credits that is taken for rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// What would be sent now.
+/// The frame that would be sent now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Choice {
     generation: GenerationId,

@@ -1,4 +1,4 @@
-//! What falls due with time, and what follows from any change.
+//! Work that falls due with time, or follows from a change.
 
 use super::Core;
 use crate::flow::Flow;

@@ -12,7 +12,7 @@ pub(crate) use polling::Polling;
 
 use ncmesh_engine::time::Instant;
 
-/// What the next hop lacks by its own account, in transmissions.
+/// Packets that the next hop lacks by its own account, in transmissions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Missing {
     /// Transmissions that suffice if packets go alone.

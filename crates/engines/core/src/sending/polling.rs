@@ -46,7 +46,7 @@ enum State {
     Requested,
 }
 
-/// What the next hop said last.
+/// Last word of the next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NextHop {
     /// It lacks packets.

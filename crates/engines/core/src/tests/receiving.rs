@@ -1,4 +1,4 @@
-//! What a node does with data frames: decoding, and bounds on what frames make it keep.
+//! Data frames at a node: decoding, and bounds on what frames make it keep.
 
 use super::{
     TestNode, alone, at, combined, generation_id, header, packet, part, symbol, unit, xor,

@@ -1,4 +1,4 @@
-//! What a relay sends, and how it changes.
+//! Frames of a relay, and how they change.
 
 use super::{TestNode, alone, at, header, numbered, part, symbol, unit};
 use crate::frame::{
@@ -33,7 +33,7 @@ fn a_relay_stops_the_sources_and_combines_what_crosses() {
     assert_eq!(kinds, [FEEDBACK, FEEDBACK, DATA, DATA, COUNT, COUNT]);
 }
 
-/// What a relay does with one generation.
+/// Steps of a relay with one generation.
 struct Relayed {
     /// Coding vectors of the frames that it sends.
     vectors: Vec<Vec<u8>>,

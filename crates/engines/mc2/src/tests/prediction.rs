@@ -1,4 +1,4 @@
-//! What paths carry at best, against the closed forms of section 2, and the choice that follows.
+//! Most that paths carry, against the closed forms of section 2, and the choice that follows.
 
 use super::{best_paths, diamond};
 use crate::NAME;
