@@ -81,7 +81,9 @@ fuzz_target!(|data: &[u8]| {
     let mut stack = stack(&mut storage);
     let mut senders: Vec<Sealer> =
         (2..5).map(|id| Sealer::new(Cipher::Null, NodeId(id), Salt([2; 16]))).collect();
-    let (mut rest, mut out, mut now) = (data, Vec::new(), 0u64);
+    let mut rest = data;
+    let mut out = Vec::new();
+    let mut now = 0u64;
     // Each input frame: sender, service, kind, milliseconds since the last, length, body.
     while let [sender, service, kind, wait, len, body @ ..] = rest {
         now += u64::from(*wait) * 1_000_000;

@@ -75,7 +75,8 @@ fn damaged_journal(bytes: &[u8]) {
 fn journal_with_garbage(mut bytes: &[u8]) {
     let manifest = manifest();
     let mut journal = journal::head(&manifest).expect("it is text");
-    let (mut whole, mut expected) = (true, BTreeMap::new());
+    let mut whole = true;
+    let mut expected = BTreeMap::new();
     while let [kind, number, rest @ ..] = bytes {
         if kind % 4 > 0 {
             let batch = u32::from(*number) << (kind % 25);

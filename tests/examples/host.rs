@@ -41,7 +41,9 @@ fn stack(id: u16) -> Result<Stack, Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     let mut nodes = [stack(1)?, stack(2)?];
     let mut storage = [MemoryStorage::default(), MemoryStorage::default()];
-    let (mut now, mut frames, mut lost) = (Instant::default(), 0_u32, 0_u32);
+    let mut now = Instant::default();
+    let mut frames = 0_u32;
+    let mut lost = 0_u32;
     let mut frame = Vec::new();
     let mut give_at = Instant::default();
     let forward = nodes[0].scheme("forward").ok_or("no scheme is called forward")?;

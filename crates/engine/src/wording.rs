@@ -15,7 +15,8 @@ fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&
     let length = name.chars().count();
     let near = known.into_iter().filter_map(|known| {
         // A difference in length is one in letters: a name of a megabyte is not looked at.
-        let (own, longest) = (known.chars().count(), length.max(known.chars().count()));
+        let own = known.chars().count();
+        let longest = length.max(known.chars().count());
         if own.abs_diff(length) * 3 > longest {
             return None;
         }

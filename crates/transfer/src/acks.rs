@@ -108,7 +108,8 @@ impl AckCache {
         if known.is_none() && self.entries.len() >= MAX_ENTRIES && !self.evict_finished() {
             return Admission::Full;
         }
-        let (retry, overheard) = (Retry::new(now), Overheard::default());
+        let retry = Retry::new(now);
+        let overheard = Overheard::default();
         self.entries.insert(key, Entry { ack, since: now, retry, overheard, waits: 0 });
         Admission::New
     }
@@ -336,7 +337,8 @@ mod tests {
 
     #[test]
     fn overheard_packets_send_it_a_bounded_number_of_times() {
-        let (mut cache, mut sent) = (cache(), 1);
+        let mut cache = cache();
+        let mut sent = 1;
         for _ in 0..100 * N {
             overhear(&mut cache, OTHER, None);
             if cache.due(AT).is_some() {

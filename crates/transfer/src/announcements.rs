@@ -186,7 +186,8 @@ mod tests {
     fn transfers_of_silent_sources_make_room_and_those_of_others_do_not() {
         let mut rng = stream(1, NodeId(1), "test", "announces");
         let mut announcements = Announcements::new();
-        let (start, later) = (Instant::default(), Instant::default() + SILENT);
+        let start = Instant::default();
+        let later = Instant::default() + SILENT;
         let other = Some(NodeId(9));
         for serial in 0..MAX_KEPT as u32 {
             assert_eq!(

@@ -82,7 +82,8 @@ pub fn golden() -> Vec<(&'static str, Body)> {
         let (one, other) = block.split_at(first_hop);
         for (text, sender) in [(one, *sender), (other, 1)] {
             if !text.trim().is_empty() {
-                let (service, sender) = (ServiceId(*service), NodeId(sender));
+                let service = ServiceId(*service);
+                let sender = NodeId(sender);
                 bodies.push((*known, Body { sender, service, kind: *kind, bytes: hex(text) }));
             }
         }

@@ -45,7 +45,8 @@ fn header() -> String {
     let mut rows =
         String::from("| offset | length | field | meaning |\n| --- | --- | --- | --- |\n");
     for field in HEADER {
-        let (offset, len) = (field.offset, field.len);
+        let offset = field.offset;
+        let len = field.len;
         rows += &format!("| {offset} | {len} | {} | {} |\n", field.label, field.doc);
     }
     let around = HEADER_LEN + TAG_LEN;
@@ -147,7 +148,8 @@ impl Table {
                     let Shape::Number(Number { mask, .. }) = field.shape else { continue };
                     let label = format!("{}{}", "&middot; ".repeat(depth + 1), field.label);
                     let bits = format!("bits {mask:#04x}");
-                    let (name, meaning) = (format!("`{}`", field.name), meaning(field));
+                    let name = format!("`{}`", field.name);
+                    let meaning = meaning(field);
                     self.row(["", &bits, &label, &name, &meaning]);
                 }
                 self.offset = self.offset.map(|offset| offset + 1);

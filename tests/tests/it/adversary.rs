@@ -133,7 +133,9 @@ impl Adversary {
         let Some((_, frame)) = self.overheard() else { return };
         let mut scratch = Vec::new();
         let Ok(opened) = self.cipher.open(&frame, &mut scratch) else { return };
-        let (service, kind, mut body) = (opened.service, opened.kind, opened.body.to_vec());
+        let service = opened.service;
+        let kind = opened.kind;
+        let mut body = opened.body.to_vec();
         for _ in 0..self.below(4).min(body.len()) {
             let at = self.below(body.len());
             body[at] = self.rng.next_u32() as u8;
@@ -284,7 +286,8 @@ fn run(engine: &'static Entry, attack: Attack) -> Run {
 #[test]
 fn an_outsider_changes_nothing() {
     for engine in REGISTRY.entries() {
-        let (alone, attacked) = (run(engine, Attack::Nothing), run(engine, Attack::Outsider));
+        let alone = run(engine, Attack::Nothing);
+        let attacked = run(engine, Attack::Outsider);
         let hashes = [&alone, &attacked].map(|run| run.simulation.trace_hash());
         assert_eq!(hashes[0], hashes[1], "{}", engine.name);
         assert!(attacked.drops() > alone.drops() + 100, "{}: nothing was dropped", engine.name);

@@ -141,11 +141,13 @@ fn vehicles_have_no_path_over_a_link_that_has_been_gone_for_long() {
 
     // When each link last delivered anything.
     let mut alive = vec![s.now(); 50 * 50];
-    let (mut hops, mut stale) = (0, 0);
+    let mut hops = 0;
+    let mut stale = 0;
     let before = control(&s);
     for step in 0..120 {
         for (at, goal) in vehicles.iter_mut().zip(&mut goals) {
-            let (dx, dy) = (goal.0 - at.0, goal.1 - at.1);
+            let dx = goal.0 - at.0;
+            let dy = goal.1 - at.1;
             let left = dx.hypot(dy);
             let stride = (SPEED * STEP.as_secs_f64()).min(left);
             if left > 0.0 {
@@ -181,7 +183,8 @@ fn note_alive(places: &[Point], now: Instant, alive: &mut [Instant]) {
 
 /// The hops of all paths that nodes know, and those over links that have been gone for long.
 fn hops_of_paths(s: &Simulation, alive: &[Instant]) -> (usize, usize) {
-    let (mut all, mut stale) = (0, 0);
+    let mut all = 0;
+    let mut stale = 0;
     for from in 0..s.len() {
         let paths =
             s.host(from).stack().unwrap().topology().paths_from(node_id(from), Metric::Unicast);

@@ -105,9 +105,11 @@ fn frames_fit_the_radio() {
 
 #[test]
 fn an_idle_node_wakes_for_hellos_and_states_only() {
-    let (mut stack, mut storage) = (lone_stack(), MemoryStorage::default());
+    let mut stack = lone_stack();
+    let mut storage = MemoryStorage::default();
     let mut out = Vec::new();
-    let (mut wakes, mut now) = (0, Instant::default());
+    let mut wakes = 0;
+    let mut now = Instant::default();
     while now < Instant::from_nanos(600_000_000_000) {
         while stack.offer(now).is_some() {
             assert!(
@@ -127,7 +129,8 @@ fn an_idle_node_wakes_for_hellos_and_states_only() {
 
 #[test]
 fn without_an_offer_nothing_is_filled() {
-    let (mut stack, mut storage) = (lone_stack(), MemoryStorage::default());
+    let mut stack = lone_stack();
+    let mut storage = MemoryStorage::default();
     let mut out = Vec::new();
     let now = Instant::default();
     while stack.at(now, &mut storage).fill(&mut out).is_some() {}
@@ -138,7 +141,8 @@ fn without_an_offer_nothing_is_filled() {
 #[test]
 fn nonsense_is_counted_and_leaves_the_engine_at_work() {
     for engine in REGISTRY.entries() {
-        let (mut stack, mut storage) = (lone_stack(), MemoryStorage::default());
+        let mut stack = lone_stack();
+        let mut storage = MemoryStorage::default();
         let mut rng = rng::stream(9, NodeId(0), engine.name, "nonsense");
         let mut sealer = Sealer::new(Cipher::Null, NodeId(66), Salt([1; 16]));
         let mut datagram = Vec::new();

@@ -187,7 +187,8 @@ const TWO: (usize, usize) = (1, 4);
 fn a_destination_vanishes_and_comes_back_and_the_other_flow_goes_on() {
     for scheme in ["core_nc", "cope"] {
         let mut s = settled(five(0.2, 1));
-        let (mut sent, mut got) = ([(ONE, 0), (TWO, 0)].into(), BTreeMap::new());
+        let mut sent = [(ONE, 0), (TWO, 0)].into();
+        let mut got = BTreeMap::new();
         busy(&mut s, scheme, &mut sent, 3000);
         take(&mut s, &mut got);
         let before = got[&ONE].len();
@@ -210,7 +211,8 @@ fn a_destination_vanishes_and_comes_back_and_the_other_flow_goes_on() {
 fn a_stuck_relay_loses_little() {
     for scheme in ["core_nc", "cope"] {
         let mut s = settled(five(0.2, 2));
-        let (mut sent, mut got) = ([(ONE, 0), (TWO, 0)].into(), BTreeMap::new());
+        let mut sent = [(ONE, 0), (TWO, 0)].into();
+        let mut got = BTreeMap::new();
         busy(&mut s, scheme, &mut sent, 2000);
         for node in [0, 1, 3, 4] {
             s.set_loss(2, node, 1.0).unwrap();
@@ -243,7 +245,8 @@ fn of_three_flows_that_begin_and_end_at_any_time_nearly_all_arrive() {
         lossy.extend([(i, 3, 0.2), (3, 4 + i, 0.2)]);
         lossy.extend((0..3).filter(|j| *j != i).map(|j| (j, 4 + i, 0.2)));
     }
-    let (mut in_all, mut lost) = (0, 0);
+    let mut in_all = 0;
+    let mut lost = 0;
     for (scheme, seed) in (1..=6).flat_map(|seed| [("core_nc", seed), ("cope", seed)]) {
         let mut config = mesh(links(7, &lossy), seed);
         config.disturbance = Disturbance { duplicate: 0.05, reorder: 0.05 };
@@ -281,7 +284,8 @@ fn regions_follow_one_another_along_a_path() {
     let mut unfinished = 0;
     for (scheme, seed) in (1..=6).flat_map(|seed| [("core_nc", seed), ("cope", seed)]) {
         let mut s = settled(mesh(links(4, &[(0, 1, 0.1), (1, 2, 0.1), (2, 3, 0.1)]), seed));
-        let (mut sent, mut got) = ([((0, 3), 0), ((3, 0), 0)].into(), BTreeMap::new());
+        let mut sent = [((0, 3), 0), ((3, 0), 0)].into();
+        let mut got = BTreeMap::new();
         busy(&mut s, scheme, &mut sent, 6000);
         s.run_for(Duration::from_secs(8));
         take(&mut s, &mut got);
@@ -318,7 +322,8 @@ fn three_regions(seed: u64) -> Simulation {
 
 /// Offers packets in both directions of the regions in turn, and checks that all arrive.
 fn all_arrives(s: &mut Simulation, mut turn: impl FnMut(&mut Simulation, usize)) {
-    let (mut sent, mut got) = ([((0, 4), 0), ((4, 0), 0)].into(), BTreeMap::new());
+    let mut sent = [((0, 4), 0), ((4, 0), 0)].into();
+    let mut got = BTreeMap::new();
     for number in 0..6 {
         turn(s, number);
         // Generations end at other times than the turns.
@@ -367,7 +372,8 @@ fn relays_of_a_path_change_and_everything_arrives() {
 #[test]
 fn the_relay_of_a_cross_changes_and_everything_arrives() {
     let mut s = settled(five(0.2, 7));
-    let (mut sent, mut got) = ([(ONE, 0), (TWO, 0)].into(), BTreeMap::new());
+    let mut sent = [(ONE, 0), (TWO, 0)].into();
+    let mut got = BTreeMap::new();
     for turn in 0..9 {
         relay_as(&mut s, 2, RELAYS[turn % 3]);
         busy(&mut s, "core_nc", &mut sent, 330);
@@ -404,7 +410,8 @@ fn a_longer_window_carries_more_over_a_long_path() {
         );
         rate(&simulated(&text, "core_nc"))
     };
-    let (one, two) = (carried(1), carried(2));
+    let one = carried(1);
+    let two = carried(2);
     assert!(two > 1.1 * one, "{one} {two}");
 }
 

@@ -62,7 +62,9 @@ fn case(kind: Kind, seed: u64) -> Case {
             (0..nodes).map(|node| (random() * node as f64) as usize).collect();
         let mut delivery = vec![vec![0.0; nodes]; nodes];
         for (a, b) in (0..nodes).flat_map(|a| (0..a).map(move |b| (a, b))) {
-            let (chance, there, back) = (random(), random(), random());
+            let chance = random();
+            let there = random();
+            let back = random();
             let [there, back] = match kind {
                 Kind::OneWay if chance > 0.65 => [0.0, 0.0],
                 Kind::OneWay if chance > 0.4 => [0.2 + 0.8 * there, 0.0],
@@ -81,7 +83,8 @@ fn case(kind: Kind, seed: u64) -> Case {
             };
             (delivery[a][b], delivery[b][a]) = (there, back);
         }
-        let (there, back) = (bound(&delivery, 0, nodes - 1), bound(&delivery, nodes - 1, 0));
+        let there = bound(&delivery, 0, nodes - 1);
+        let back = bound(&delivery, nodes - 1, 0);
         if there.max(back) < BOUND {
             return Case { delivery, bound: there };
         }
@@ -100,7 +103,8 @@ fn bound(delivery: &[Vec<f64>], from: usize, to: usize) -> f64 {
         }
         let open = (0..delivery.len()).filter(|node| settled.iter().all(|(s, _)| s != node));
         let through = |node: usize| {
-            let (mut cost, mut lost) = (1.0, 1.0);
+            let mut cost = 1.0;
+            let mut lost = 1.0;
             for (next, bound) in &settled {
                 let d = Some(delivery[node][*next]).filter(|d| *d >= COUNTS).unwrap_or(0.0);
                 cost += lost * d * bound;
@@ -144,7 +148,8 @@ fn start(case: &Case, kind: Kind, seed: u64) -> Simulation {
 /// Offers packets from the first node to the last, always more than can be carried. Returns how
 /// many arrived.
 fn carry(s: &mut Simulation, scheme: &str, time: Duration) -> usize {
-    let (last, end) = (s.len() - 1, s.now() + time);
+    let last = s.len() - 1;
+    let end = s.now() + time;
     while s.now() < end {
         let _ = s.send_packet(scheme, 0, last, &contents(1000));
         s.run_for(EVERY);

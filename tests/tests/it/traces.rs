@@ -23,7 +23,8 @@ fn shipped_scenarios_give_their_recorded_traces() {
     let mut found = String::new();
     for line in recorded.lines() {
         let mut words = line.split_whitespace();
-        let (name, scheme) = (words.next().unwrap(), words.next().unwrap());
+        let name = words.next().unwrap();
+        let scheme = words.next().unwrap();
         let path = root.join(format!("../scenarios/{name}.toml"));
         let mut scenario = Scenario::load(&path).unwrap();
         scenario.set("seed=7").unwrap();

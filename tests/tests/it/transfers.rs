@@ -112,8 +112,10 @@ fn transfers_from_several_sources_share_the_channel() {
         }
         assert_eq!(s.host(2).storage().received(b), contents(200_001));
         assert!(s.host(0).stack().unwrap().transfers().len() == 3);
-        let (a, c) = (at(&s, a).unwrap(), at(&s, c).unwrap());
-        let (first, last) = (a.min(c), a.max(c));
+        let a = at(&s, a).unwrap();
+        let c = at(&s, c).unwrap();
+        let first = a.min(c);
+        let last = a.max(c);
         assert!(last - 6.0 < 2.0 * (first - 6.0), "one starved: {first} and {last}");
     }
 }
@@ -222,7 +224,9 @@ fn rate_limiting_saves_source_packets_and_round_robin_frees_the_good_receiver() 
         let sum = outcomes.iter().fold((0.0, 0.0), |(a, b), (x, y)| (a + x, b + y));
         (sum.0 / seeds.len() as f64, sum.1 / seeds.len() as f64)
     };
-    let (tree, tree_rl, pacifier) = (mean("tree"), mean("tree_rl"), mean("tree_rl_rrb"));
+    let tree = mean("tree");
+    let tree_rl = mean("tree_rl");
+    let pacifier = mean("tree_rl_rrb");
     assert!(tree_rl.1 < tree.1, "redundancy {tree_rl:?} against {tree:?}");
     assert!(pacifier.0 < 0.7 * tree_rl.0, "good receiver {pacifier:?} against {tree_rl:?}");
 }

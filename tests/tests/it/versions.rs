@@ -162,7 +162,8 @@ fn an_upgrade_node_by_node_is_no_flag_day() {
         // All speak the newest version now, and say so.
         line.run(SETTLED);
         for node in 0..4 {
-            let (speaks, shared) = (line.speaks(node), line.stack(node).shared_version());
+            let speaks = line.speaks(node);
+            let shared = line.stack(node).shared_version();
             assert_eq!((speaks, shared), (BTreeSet::from([3]), 3), "{next:?} at {node}");
         }
     }

@@ -161,7 +161,8 @@ fn by_default_tcp_both_ways_gains_over_plain_forwarding() {
         let sum = |scheme: &str| {
             (1..=4).map(|seed| total(&both_ways(&flow, scheme, "", seed))).sum::<f64>()
         };
-        let (plain, coded) = (sum("forward"), sum("xor"));
+        let plain = sum("forward");
+        let coded = sum("xor");
         assert!(coded > 1.1 * plain, "{coded} {plain}");
     }
     assert!(both_ways("protocol = \"tcp\"", "xor", "", 1).coding["b"].values.repeated > 0);

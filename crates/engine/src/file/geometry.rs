@@ -115,7 +115,8 @@ impl Geometry {
     /// Returns the shape of the code of `batch`: GF(2^8), one symbol for each packet.
     #[must_use]
     pub fn shape(&self, batch: u32) -> Shape {
-        let (packets, size) = (usize::from(self.packets(batch)), usize::from(self.symbol_size));
+        let packets = usize::from(self.packets(batch));
+        let size = usize::from(self.symbol_size);
         Shape::new(Field::Gf256, packets.max(1), size)
             .expect("sizes were checked when the file was cut")
     }

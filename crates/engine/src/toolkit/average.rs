@@ -167,7 +167,8 @@ mod tests {
         ) {
             let mut average = DurationAverage::default();
             samples.iter().for_each(|ns| average.add(Duration::from_nanos(*ns)));
-            let (least, most) = (samples.iter().min().unwrap(), samples.iter().max().unwrap());
+            let least = samples.iter().min().unwrap();
+            let most = samples.iter().max().unwrap();
             // Each step may round by a nanosecond.
             let rounding = samples.len() as u64;
             let value = average.value().as_nanos() as u64;

@@ -34,7 +34,8 @@ mod tests {
         ) {
             let longest = Duration::from_millis(longest_ms);
             let backoff = Backoff { first: Duration::from_millis(first_ms), longest };
-            let (pause, next) = (backoff.pause(doublings), backoff.pause(doublings + 1));
+            let pause = backoff.pause(doublings);
+            let next = backoff.pause(doublings + 1);
             prop_assert_eq!(backoff.pause(0), backoff.first.min(longest));
             prop_assert_eq!(next, pause.saturating_mul(2).min(longest));
         }

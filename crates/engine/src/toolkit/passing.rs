@@ -151,7 +151,9 @@ mod tests {
 
     #[test]
     fn a_failed_one_is_sent_a_few_times() {
-        let (mut passing, mut now, mut sent) = (Passing::default(), AT, 0);
+        let mut passing = Passing::default();
+        let mut now = AT;
+        let mut sent = 0;
         passing.admit(4, (), AT);
         while let Some((key, ())) = passing.due(now) {
             passing.note_sent(key, now);

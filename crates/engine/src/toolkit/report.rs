@@ -99,7 +99,8 @@ mod tests {
 
     /// Sends a report and returns the moments of its copies, ms.
     fn copies(delivery: f64, extra: u32) -> Vec<u128> {
-        let (mut timer, mut sent) = (ReportTimer::default(), Vec::new());
+        let mut timer = ReportTimer::default();
+        let mut sent = Vec::new();
         timer.request(Instant::default());
         while let Some(at) = timer.due() {
             sent.push(at.since(Instant::default()).as_millis());
@@ -118,7 +119,8 @@ mod tests {
 
     #[test]
     fn a_report_that_is_asked_for_early_goes_out_early_and_only_once() {
-        let (mut timer, second) = (ReportTimer::default(), Duration::from_secs(1));
+        let mut timer = ReportTimer::default();
+        let second = Duration::from_secs(1);
         timer.request(Instant::default() + second);
         timer.request(Instant::default());
         timer.request(Instant::default() + second);

@@ -133,7 +133,9 @@ mod tests {
     #[test]
     fn an_unanswered_message_is_sent_as_often_as_allowed() {
         let mut retry = Retry::new(Instant::default());
-        let (mut sent, mut pauses, mut last) = (0, Vec::new(), Instant::default());
+        let mut sent = 0;
+        let mut pauses = Vec::new();
+        let mut last = Instant::default();
         while let Some(at) = retry.next(&POLICY) {
             pauses.push(at.since(last).as_millis());
             (sent, last) = (sent + 1, at);
@@ -147,7 +149,9 @@ mod tests {
         /// after it is settled.
         #[test]
         fn attempts_are_bounded(steps in prop::collection::vec((0..4u8, 0..300u64), 1..100)) {
-            let (mut retry, mut now, mut sent) = (Retry::new(Instant::default()), 0, 0);
+            let mut retry = Retry::new(Instant::default());
+            let mut now = 0;
+            let mut sent = 0;
             for (step, wait) in steps {
                 now += wait;
                 let at = Instant::from_nanos(now * 1_000_000);

@@ -143,7 +143,8 @@ mod tests {
             steps in prop::collection::vec(0..150u16, 1..200),
         ) {
             let mut window = SequenceWindow::new(start);
-            let (mut seen, mut newest) = (BTreeSet::from([0u16]), 0u16);
+            let mut seen = BTreeSet::from([0u16]);
+            let mut newest = 0u16;
             for step in steps {
                 let expected = if step > newest {
                     Received::Ahead(u32::from(step - newest))

@@ -76,7 +76,8 @@ impl Graph {
 
     /// Sets the delivery of a link in `version` of the topology; `None` removes it.
     pub(super) fn set(&mut self, from: NodeId, to: NodeId, delivery: Option<f64>, version: u64) {
-        let (from_slot, to_slot) = (self.slot_or_new(from), self.slot_or_new(to));
+        let from_slot = self.slot_or_new(from);
+        let to_slot = self.slot_or_new(to);
         let changed = put(&mut self.out[from_slot as usize], (to, to_slot), delivery);
         put(&mut self.into[to_slot as usize], (from, from_slot), delivery);
         *self.unasked.get_mut() += usize::from(changed);
@@ -152,7 +153,8 @@ impl Graph {
 
     /// Returns the cost of a link; `None` if nothing can pass it.
     pub(super) fn cost(&self, from: NodeId, to: NodeId, metric: Metric) -> Option<u128> {
-        let (from, to) = (self.slot(from)?, self.slot(to)?);
+        let from = self.slot(from)?;
+        let to = self.slot(to)?;
         cost(metric.success(self.delivery(from, to), self.delivery(to, from)))
     }
 

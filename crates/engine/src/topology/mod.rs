@@ -407,7 +407,8 @@ pub fn side_by_side(
     a: &Links,
     b: &Links,
 ) -> impl Iterator<Item = (NodeId, Option<f64>, Option<f64>)> {
-    let (mut a, mut b) = (a.as_slice().iter().peekable(), b.as_slice().iter().peekable());
+    let mut a = a.as_slice().iter().peekable();
+    let mut b = b.as_slice().iter().peekable();
     core::iter::from_fn(move || {
         let node = match (a.peek(), b.peek()) {
             (Some((a, _)), Some((b, _))) => *a.min(b),

@@ -61,7 +61,8 @@ impl Position {
         let e7 = |degrees: f64, most: f64| {
             (degrees.abs() <= most).then(|| (degrees * 1e7).round() as i32)
         };
-        let (latitude_e7, longitude_e7) = (e7(latitude, 90.0)?, e7(longitude, 180.0)?);
+        let latitude_e7 = e7(latitude, 90.0)?;
+        let longitude_e7 = e7(longitude, 180.0)?;
         Some(Self::Earth { latitude_e7, longitude_e7 })
     }
 

@@ -148,13 +148,15 @@ proptest! {
             for metric in [Metric::Broadcast, Metric::Unicast, Metric::Answered] {
                 for root in (0..8).map(NodeId) {
                     let ends = (0..8).map(NodeId);
-                    let (from, to) = (t.paths_from(root, metric), t.paths_to(root, metric));
+                    let from = t.paths_from(root, metric);
+                    let to = t.paths_to(root, metric);
                     let fresh = (anew.paths_from(root, metric), anew.paths_to(root, metric));
                     for end in ends {
                         prop_assert_eq!(from.distance(end), fresh.0.distance(end));
                         prop_assert_eq!(to.distance(end), fresh.1.distance(end));
                     }
-                    let (kept, fresh) = (t.links_from(root), anew.links_from(root));
+                    let kept = t.links_from(root);
+                    let fresh = anew.links_from(root);
                     prop_assert_eq!(kept.collect::<Vec<_>>(), fresh.collect::<Vec<_>>());
                 }
             }

@@ -44,7 +44,8 @@ impl Node {
         (topology, now): (&Topology, Instant),
         call: impl FnOnce(&mut Braid, &mut Context<'_>) -> R,
     ) -> R {
-        let (mut counters, mut events) = (Counters::default(), VecDeque::new());
+        let mut counters = Counters::default();
+        let mut events = VecDeque::new();
         let mut cx = Context {
             now,
             me: self.id,
@@ -83,7 +84,9 @@ type Heard = Vec<(Instant, (NodeId, u8, Vec<u8>))>;
 /// third frame, until it has heard [`FRAMES`] packets.
 fn heard(topology: &Topology) -> Heard {
     let [mut source, mut relay, mut destination] = [1, 2, 3].map(Node::new);
-    let (mut now, mut frames, mut packets) = (Instant::default(), Heard::new(), 0);
+    let mut now = Instant::default();
+    let mut frames = Heard::new();
+    let mut packets = 0;
     for step in 0.. {
         now = now + AIRTIME;
         let at = (topology, now);

@@ -445,7 +445,8 @@ impl Flow {
         };
         self.passed = needs;
         self.child = best.map(|node| {
-            let (to, from) = (cx.topology.delivery(cx.me, node), cx.topology.delivery(node, cx.me));
+            let to = cx.topology.delivery(cx.me, node);
+            let from = cx.topology.delivery(node, cx.me);
             Child::new(node, needs, (to, from), cx.now)
         });
         self.sent.clear();

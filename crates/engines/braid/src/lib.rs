@@ -275,7 +275,8 @@ impl Braid {
             _ => return,
         }
         self.hear_state(cx, id, sender, (header.state, header.number), true);
-        let (packet_time, room) = (self.packet_time(), self.config.backlog);
+        let packet_time = self.packet_time();
+        let room = self.config.backlog;
         let Some(flow) = self.flows.get_mut(&id.key()).filter(|flow| !flow.is_source()) else {
             return;
         };
@@ -320,7 +321,8 @@ impl Braid {
         (state, number): (State, u16),
         sends: bool,
     ) {
-        let (packet_time, room) = (self.packet_time(), self.config.backlog);
+        let packet_time = self.packet_time();
+        let room = self.config.backlog;
         let known = self.flows.get_mut(&id.key());
         let Some(flow) = known.filter(|flow| flow.id == id) else { return };
         flow.heard_at = cx.now;
@@ -561,7 +563,8 @@ impl Engine for Braid {
         if let Some((ends, parent)) = self.reporting(cx.now) {
             let next_hop = way_to(cx, parent);
             let flow = self.flows.get_mut(&ends)?;
-            let (number, state) = (flow.next_number(), flow.state(cx.now));
+            let number = flow.next_number();
+            let state = flow.state(cx.now);
             let delivery = cx.topology.delivery(cx.me, next_hop);
             flow.upstream.note_told(delivery, packet_time, cx.now);
             Report { flow: flow.id, next_hop, parent, child: cx.me, number, state }.write(out);

@@ -178,7 +178,8 @@ impl Bench {
     }
 
     fn report_of(&mut self, flow: FlowInstance, child: u16, (number, state): (u16, State)) {
-        let (child, me) = (NodeId(child), self.me);
+        let child = NodeId(child);
+        let me = self.me;
         let mut body = Vec::new();
         Report { flow, next_hop: me, parent: me, child, number, state }.write(&mut body);
         self.frame(child.0, REPORT, &body);
@@ -372,9 +373,11 @@ fn send_eight(bench: &mut Bench) -> Vec<u16> {
 /// Lets the next hop report that it has `more` packets than it said last, or all.
 fn gain(bench: &mut Bench, more: u32) {
     let flow = bench.engine.flows.get(&(NodeId(1), NodeId(4))).unwrap();
-    let (id, all) = (flow.id, flow.state(bench.now).needs);
+    let id = flow.id;
+    let all = flow.state(bench.now).needs;
     let child = flow.child.as_ref().unwrap();
-    let (node, needs) = (child.node.0, (child.state.needs + more).min(all));
+    let node = child.node.0;
+    let needs = (child.state.needs + more).min(all);
     bench.report_of(id, node, (needs as u16, state(needs, 0)));
     bench.with(Braid::handle_timeout);
 }
@@ -444,7 +447,8 @@ fn a_next_hop_that_is_silent_is_left_if_there_is_another() {
 fn a_report_sent_nowhere_is_passed_on_by_the_node_on_the_way() {
     let mut bench = Bench::new(1);
     bench.topology = directed(&[(1, 2, 0.9), (2, 3, 0.9), (3, 1, 0.9)]);
-    let (parent, child) = (NodeId(2), NodeId(3));
+    let parent = NodeId(2);
+    let child = NodeId(3);
     let report = Report {
         flow: FlowInstance { destination: child, ..FLOW },
         next_hop: parent,
@@ -458,7 +462,8 @@ fn a_report_sent_nowhere_is_passed_on_by_the_node_on_the_way() {
     bench.frame(3, REPORT, &body);
     assert_eq!(bench.fill(), Some((REPORT, body)));
     // The MAC hears no acknowledgment, and that is the end of it.
-    let (result, airtime) = (TxResult::Failed, PACKET_TIME);
+    let result = TxResult::Failed;
+    let airtime = PACKET_TIME;
     let report = TxReport { result, airtime, heard_by: None };
     bench.with(|e, cx| e.handle_tx_report(cx, report));
     bench.now = bench.now + Duration::from_secs(1);
@@ -538,8 +543,11 @@ proptest! {
                 continue;
             }
             let (turn, collides) = (Some(byte).filter(|byte| *byte < 200), leads & 1 == 1);
-            let (needs, backlog, feeds) = (oldest / 2, byte, true);
-            let (ends, more) = (false, byte & 1 == 1);
+            let needs = oldest / 2;
+            let backlog = byte;
+            let feeds = true;
+            let ends = false;
+            let more = byte & 1 == 1;
             let ago = Duration::from_micros(16 * wait);
             let handled = Handled { number: (oldest >> 1) as u16, ago };
             let state = State { needs, leads, backlog, turn, collides, feeds, ends, more, handled };

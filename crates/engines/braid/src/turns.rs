@@ -185,7 +185,8 @@ impl Braid {
             self.let_wait(holder, left);
         }
         let Some(turn) = &self.turns.turn else { return };
-        let (is_used_up, is_silent) = (turn.left == 0, turn.until <= cx.now);
+        let is_used_up = turn.left == 0;
+        let is_silent = turn.until <= cx.now;
         let is_over = match &holder {
             Some(node) => is_used_up || is_silent || !parents.contains(node),
             None => is_silent && self.next(cx.now).is_none(),

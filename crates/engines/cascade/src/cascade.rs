@@ -563,7 +563,9 @@ impl Cascade {
     }
 
     fn say_farewell(&mut self, cx: &Context<'_>, flow: FlowId, parent: NodeId, number: u16) {
-        let (next_hop, child, wants) = (parent, cx.me, Wants::nothing());
+        let next_hop = parent;
+        let child = cx.me;
+        let wants = Wants::nothing();
         // A parent that does not hear it forgets this node in time.
         self.pass_on(Report { next_hop, parent, child, flow, number, wants }, cx.now);
     }

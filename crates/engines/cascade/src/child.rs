@@ -428,7 +428,8 @@ mod tests {
     #[test]
     fn a_poll_that_is_not_answered_is_repeated_more_and_more_rarely() {
         let mut child = child();
-        let (mut now, mut pauses) = (AT, Vec::new());
+        let mut now = AT;
+        let mut pauses = Vec::new();
         for _ in 0..10 {
             child.note_poll(0, PACKET_TIME, now);
             assert!(!child.is_poll_lost(0, now));
@@ -584,7 +585,8 @@ mod tests {
     #[test]
     fn one_that_is_not_heard_gets_few_packets_at_a_time() {
         let mut child = child();
-        let (mut now, mut bursts) = (AT, Vec::new());
+        let mut now = AT;
+        let mut bursts = Vec::new();
         for _ in 0..13 {
             let mut sent = 0;
             while child.takes_data(now) {
@@ -608,7 +610,8 @@ mod tests {
     #[test]
     fn one_whose_rank_does_not_grow_gets_few_packets_a_second() {
         let mut child = child();
-        let (mut now, mut sent) = (AT, 0);
+        let mut now = AT;
+        let mut sent = 0;
         for number in 2..2002 {
             now = now + Duration::from_millis(5);
             child.hear(wants(0, &[]), number, |_| 32, now);

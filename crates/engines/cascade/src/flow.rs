@@ -79,7 +79,8 @@ impl Flow {
     /// Takes a node for a child until it is heard, if there is room for it.
     pub(super) fn expect_child(&mut self, cx: &Context<'_>, node: NodeId) {
         if self.children.len() < MOST_CHILDREN {
-            let (to, from) = (cx.topology.delivery(cx.me, node), cx.topology.delivery(node, cx.me));
+            let to = cx.topology.delivery(cx.me, node);
+            let from = cx.topology.delivery(node, cx.me);
             self.children.entry(node).or_insert_with(|| Child::expected(to, from, cx.now));
         }
     }
@@ -248,8 +249,10 @@ impl Flow {
         // One packet serves all children at once, so it is worth sending if a single one lacks
         // something. A generation that is not whole waits until all who want it are far behind,
         // since what this node still receives makes each packet more likely to be innovative.
-        let (mut is_lacking, mut is_unanswered) = (false, false);
-        let (mut are_far_behind, mut can_wait) = (true, true);
+        let mut is_lacking = false;
+        let mut is_unanswered = false;
+        let mut are_far_behind = true;
+        let mut can_wait = true;
         for child in self.children.values() {
             let Some(lacks) = child.lacks(generation, rank) else { continue };
             is_unanswered |= child.is_poll_lost(generation, now);
@@ -288,7 +291,8 @@ impl Flow {
         };
 
         // Once all children should have everything, they are asked.
-        let (mut are_served, mut is_due) = (self.held.is_whole(generation), false);
+        let mut are_served = self.held.is_whole(generation);
+        let mut is_due = false;
         for child in self.children.values_mut() {
             is_due |= child.note_sent(generation, packet_time, now);
             are_served &= child.lacks(generation, rank).is_none_or(Child::is_served);
@@ -390,7 +394,8 @@ mod tests {
     /// generation is shorter.
     fn relay(cx: &mut Context<'_>) -> Flow {
         let geometry = Geometry::new(6 * 4 * 100, 4, 100).unwrap();
-        let (root, hash) = ([0; 32], [0; 32]);
+        let root = [0; 32];
+        let hash = [0; 32];
         let manifest = Manifest { flow: ID, name: "f".into(), geometry, root, hash };
         let mut flow = Flow::new(Held::new(manifest, Role::Relay), cx.rng, cx.now);
         flow.hear_child(cx, NodeId(3), (1, &Wants::from(0, [].into_iter(), 200)));

@@ -117,7 +117,8 @@ impl Held {
 
     /// Takes a data packet of a generation that is wanted.
     pub(super) fn absorb(&mut self, packet: &Data<'_>) -> Taken {
-        let (generation, packets) = (packet.header.generation, packet.header.packets);
+        let generation = packet.header.generation;
+        let packets = packet.header.packets;
         if packets != self.packets(generation) {
             return Taken::Malformed;
         }
@@ -213,12 +214,15 @@ mod tests {
     fn relay() -> Held {
         let geometry = Geometry::new(6 * 4 * 100, 4, 200).unwrap();
         let flow = FlowId { source: NodeId(1), serial: 1 };
-        let (root, hash) = ([0; 32], [0; 32]);
+        let root = [0; 32];
+        let hash = [0; 32];
         let mut held =
             Held::new(Manifest { flow, name: "f".into(), geometry, root, hash }, Role::Relay);
         for generation in 0..geometry.batches() {
             let packets = geometry.packets(generation);
-            let (number, parent, wants) = (0, NodeId(1), Wants::nothing());
+            let number = 0;
+            let parent = NodeId(1);
+            let wants = Wants::nothing();
             let header = DataHeader {
                 flow,
                 generation,

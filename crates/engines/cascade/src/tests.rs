@@ -131,7 +131,8 @@ impl Net {
         let geometry = Geometry::new(FILE as u64, 16, 200).unwrap();
         let digest = merkle::digest(&net.contents[..], &geometry).unwrap();
         let tree = merkle::MerkleTree::new(digest.leaves.clone(), geometry.depth());
-        let (root, hash) = (tree.root(), digest.whole);
+        let root = tree.root();
+        let hash = digest.whole;
         let manifest = Manifest { flow: FLOW, name: "f".into(), geometry, root, hash };
         let outgoing = Outgoing {
             manifest,
@@ -176,7 +177,8 @@ impl Net {
 
     /// Lets a node send. Returns whether it did.
     fn send_of(&mut self, id: NodeId) -> bool {
-        let (mut body, now) = (Vec::new(), self.now);
+        let mut body = Vec::new();
+        let now = self.now;
         let (kind, to) = if let Some(frames) = self.hostile.get_mut(&id) {
             let Some((kind, sent)) = frames(now, &mut self.rng) else { return false };
             body = sent;
@@ -248,7 +250,8 @@ impl Net {
     /// Runs until these nodes have the file. Returns after how many seconds; `None` if they do not
     /// have it after `seconds`.
     fn run(&mut self, receivers: &[u16], seconds: u64) -> Option<f64> {
-        let (begin, end) = (self.now, self.now + Duration::from_secs(seconds));
+        let begin = self.now;
+        let end = self.now + Duration::from_secs(seconds);
         while self.now < end {
             if receivers.iter().all(|n| self.has_file(*n)) {
                 return Some(self.now.since(begin).as_secs_f64());
@@ -280,7 +283,8 @@ fn line(deliveries: &[f64]) -> Vec<(u16, u16, f64)> {
 /// A report of `child` to node `parent`.
 fn report(parent: u16, child: u16, number: u16, wants: Wants) -> Sent {
     let mut body = Vec::new();
-    let (parent, child) = (NodeId(parent), NodeId(child));
+    let parent = NodeId(parent);
+    let child = NodeId(child);
     Report { next_hop: parent, parent, child, flow: FLOW, number, wants }.write(&mut body);
     (frame::REPORT, body)
 }
@@ -314,7 +318,8 @@ fn each_hop_sends_hardly_more_than_its_link_loses() {
         let mut net = Net::new(&line(&deliveries), &[4], seed);
         assert!(net.run(&[4], 60).is_some(), "seed {seed}");
         for (node, delivery) in (1..).zip(deliveries) {
-            let (sent, needed) = (f64::from(net.sent(node, frame::DATA)), packets() / delivery);
+            let sent = f64::from(net.sent(node, frame::DATA));
+            let needed = packets() / delivery;
             assert!(sent < 1.25 * needed, "seed {seed}: node {node} sent {sent} for {needed}");
         }
     }

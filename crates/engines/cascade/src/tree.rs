@@ -53,7 +53,8 @@ pub(super) fn parents(
         add(node, &mut open, &mut takers);
     }
 
-    let (mut chosen, mut feeds) = (BTreeMap::new(), BTreeSet::from([source]));
+    let mut chosen = BTreeMap::new();
+    let mut feeds = BTreeSet::from([source]);
     while let Some(((_, node), parents)) = open.pop_last() {
         let shared = |parent| (feeds.contains(&parent), takers.get(&parent).copied().unwrap_or(0));
         let best = parents.iter().max_by(|(a, by_a), (b, by_b)| {

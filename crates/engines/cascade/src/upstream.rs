@@ -344,7 +344,8 @@ mod tests {
 
     #[test]
     fn data_that_is_not_wanted_is_answered_and_silence_asked_about() {
-        let (mut up, now) = (Upstream::default(), Instant::default() + Duration::from_secs(1));
+        let mut up = Upstream::default();
+        let now = Instant::default() + Duration::from_secs(1);
         review(&mut up, &mesh(0.9, 0.7), 1);
         assert_eq!(up.reports_to(now), Some(GOOD));
         report(&mut up, now);

@@ -53,7 +53,8 @@ impl Node {
         topology: &Topology,
         call: impl FnOnce(&mut Core, &mut Context<'_>) -> R,
     ) -> R {
-        let (mut counters, mut events) = (Counters::default(), VecDeque::new());
+        let mut counters = Counters::default();
+        let mut events = VecDeque::new();
         let mut cx = Context {
             now: Instant::from_nanos(1),
             me: self.id,

@@ -31,7 +31,8 @@ struct CombinedGeneration {
 impl CombinedGeneration {
     /// Returns one without packets; `None` if a size is out of range.
     fn new(own: &GenerationHeader, other: &GenerationHeader) -> Option<Self> {
-        let (own_size, other_size) = (own.generation_size.into(), other.generation_size.into());
+        let own_size = own.generation_size.into();
+        let other_size = other.generation_size.into();
         let payload = usize::from(own.symbol_size.max(other.symbol_size));
         Some(Self {
             other: other.id,

@@ -166,7 +166,8 @@ impl LinkMeter {
     /// unicast is better: over a good link, and where frames are lost to collisions. Over one that
     /// brings no acknowledgment back, the MAC would send as often as it may.
     pub(crate) fn copies(&self, topology: &Topology, me: NodeId, to: NodeId) -> Option<u32> {
-        let (quiet, busy) = (topology.delivery(me, to), self.success(topology, me, me, to));
+        let quiet = topology.delivery(me, to);
+        let busy = self.success(topology, me, me, to);
         let is_poor = quiet < COPIES_BELOW && busy >= MIN_CLEAR * quiet;
         let pays = quiet > 0.0 && (is_poor || topology.delivery(to, me) == 0.0);
         // All n copies are lost with (1 - r)^n.

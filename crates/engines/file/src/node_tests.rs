@@ -46,7 +46,8 @@ fn heard(sealer: &mut Sealer, kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec
 fn announcement(serial: u32, version: Version, phase: TransferPhase) -> Announcement {
     let flow = FlowId { source: NodeId(2), serial };
     let geometry = Geometry::new(100_000, 32, 1300).unwrap();
-    let (root, hash) = ([0; 32], [0; 32]);
+    let root = [0; 32];
+    let hash = [0; 32];
     let manifest = Manifest { flow, name: "f".into(), geometry, root, hash };
     let receivers = vec![(NodeId(1), ReceiverState::Invited)];
     Announcement { version, phase, open_to_all: true, background: None, manifest, receivers }
@@ -54,7 +55,8 @@ fn announcement(serial: u32, version: Version, phase: TransferPhase) -> Announce
 
 #[test]
 fn a_packet_that_would_not_fit_a_frame_when_sent_on_is_malformed() {
-    let (mut stack, mut storage) = (stack(), MemoryStorage::default());
+    let mut stack = stack();
+    let mut storage = MemoryStorage::default();
     stack.pin_topology(Topology::new(0.05).into());
     let mut sealer = Sealer::new(Cipher::Null, NodeId(2), Salt([1; 16]));
     // Systematic and without a piggyback. Sent on it would have 32 coefficients instead of one
@@ -72,7 +74,8 @@ fn a_packet_that_would_not_fit_a_frame_when_sent_on_is_malformed() {
 
 #[test]
 fn an_end_before_acceptance_leaves_no_reception_open_for_long() {
-    let (mut stack, mut storage) = (stack(), MemoryStorage::default());
+    let mut stack = stack();
+    let mut storage = MemoryStorage::default();
     let mut sealer = Sealer::new(Cipher::Null, NodeId(2), Salt([1; 16]));
     for (number, phase) in [(1, TransferPhase::Open), (2, TransferPhase::Ended)] {
         let announcement = announcement(1, Version { epoch: 1, number }, phase);
@@ -90,7 +93,8 @@ fn an_end_before_acceptance_leaves_no_reception_open_for_long() {
 
 #[test]
 fn a_source_that_restarts_is_refused_again_when_the_table_is_full() {
-    let (mut stack, mut storage) = (stack(), MemoryStorage::default());
+    let mut stack = stack();
+    let mut storage = MemoryStorage::default();
     let mut topology = Topology::new(0.05);
     for (node, heard) in [(1, 2), (2, 1)] {
         let hears = Links::from_iter([(NodeId(heard), 1.0)]);

@@ -193,7 +193,8 @@ fn a_file_arrives_over_two_lossy_hops() {
     // n1, n2 and n3 in a line. Every fourth frame is lost.
     let mut nodes: Vec<Node> = (1..=3).map(Node::new).collect();
     let hears = |from: usize, to: usize| from.abs_diff(to) == 1;
-    let (mut now, mut sent) = (Instant::default(), 0_u32);
+    let mut now = Instant::default();
+    let mut sent = 0_u32;
     let mut run = |nodes: &mut [Node], until: Duration| {
         let end = now + until;
         let mut ended = false;
@@ -213,7 +214,7 @@ fn a_file_arrives_over_two_lossy_hops() {
                 {
                     for to in (0..nodes.len()).filter(|to| hears(from, *to)) {
                         sent += 1;
-                        if sent % 4 != 0 {
+                        if !sent.is_multiple_of(4) {
                             let Node { stack, storage } = &mut nodes[to];
                             stack.at(now, storage).handle_datagram(&datagram);
                         }

@@ -316,7 +316,9 @@ impl TunnelEngine for Forward {
         }
         let next = cx.topology.next_hop(cx.me, to, METRIC);
         let next = next.ok_or(PacketError::NoPath(to))?;
-        let (source, destination, bytes) = (cx.me, to, packet.to_vec());
+        let source = cx.me;
+        let destination = to;
+        let bytes = packet.to_vec();
         self.counters.begin(source, destination);
         self.queue.push_back(Packet { source, destination, hops_left: MAX_HOPS, bytes, next });
         Ok(())

@@ -31,7 +31,8 @@ fn golden_frame() {
 /// Golden vector of `docs/reference/wire-format.md`.
 #[test]
 fn golden_queue() {
-    let (mut body, asked) = (Vec::new(), Queue { pause: Duration::from_millis(300) });
+    let mut body = Vec::new();
+    let asked = Queue { pause: Duration::from_millis(300) };
     asked.write(&mut body);
     assert_eq!((&body[..], Queue::parse(&body)), (&[1, 44][..], Ok(asked)));
     for body in [&[][..], &[1], &[1, 44, 0]] {

@@ -205,7 +205,8 @@ impl Mc2 {
 
     /// Returns when a flow goes first; `None` if no other flow was heard since it last sent.
     fn turn_at(&self, key: FlowKey, flow: &Flow) -> Option<Instant> {
-        let (beside, latest) = (self.recent.beside(key)?, flow.latest_at());
+        let beside = self.recent.beside(key)?;
+        let latest = flow.latest_at();
         let had_turn = latest.is_some_and(|latest| beside <= latest);
         let turn_at = latest.map_or(beside, |at| at + longest_wait(self.access.frame_time()));
         (!had_turn).then_some(turn_at)

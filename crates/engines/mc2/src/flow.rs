@@ -339,8 +339,10 @@ impl Flow {
         let combinations = self.generations.get(&generation)?;
         let mut combination = Vec::new();
         combinations.recode(cx.rng, &mut combination)?;
-        let (packets, packets_before) = (combinations.packets, combinations.packets_before);
-        let (nodes, hops) = (self.paths.nodes().len(), self.downstream.hops());
+        let packets = combinations.packets;
+        let packets_before = combinations.packets_before;
+        let nodes = self.paths.nodes().len();
+        let hops = self.downstream.hops();
         let feedback = GenerationHeader::feedback(cx.mtu, combination.len(), nodes, hops);
         let state = self.take_state(feedback.acks, cx.now);
 

@@ -200,7 +200,8 @@ pub(crate) struct Data<'a> {
 impl GenerationHeader {
     /// Returns the flow that the frame belongs to.
     pub(crate) fn instance(&self) -> FlowInstance {
-        let (source, destination) = (self.paths.source(), self.paths.destination());
+        let source = self.paths.source();
+        let destination = self.paths.destination();
         FlowInstance { source, destination, incarnation: self.incarnation }
     }
 

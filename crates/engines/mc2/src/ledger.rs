@@ -202,7 +202,8 @@ impl Ledger {
         // contains no packet that came later than it was sent. So no set can have received more
         // useful packets than the sender had credits then: what exceeds them may be what another
         // node sent already, and credits that came later need packets that are not in it.
-        let (mut innovative, mut useful) = (false, false);
+        let mut innovative = false;
+        let mut useful = false;
         for set in HopSet::nonempty(self.hops) {
             let received = &mut self.received[set.index()];
             let is_first = !set.intersects(already) && set.intersects(new);

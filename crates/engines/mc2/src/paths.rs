@@ -50,7 +50,8 @@ impl PathSet {
     pub(crate) fn with(&self, path: &[NodeId]) -> Option<Self> {
         let mut wider = self.clone();
         for hop in path.windows(2) {
-            let (from, to) = (wider.index_or_add(hop[0])?, wider.index_or_add(hop[1])?);
+            let from = wider.index_or_add(hop[0])?;
+            let to = wider.index_or_add(hop[1])?;
             wider.next[from] |= 1 << to;
             if wider.next[from].count_ones() as usize > MAX_HOPS {
                 return None;
@@ -113,7 +114,8 @@ impl PathSet {
 
     /// Returns whether `to` is a next hop of `from`.
     pub(crate) fn leads(&self, from: NodeId, to: NodeId) -> bool {
-        let (from, to) = (self.index(from), self.index(to));
+        let from = self.index(from);
+        let to = self.index(to);
         matches!((from, to), (Some(from), Some(to)) if self.next[from] >> to & 1 == 1)
     }
 

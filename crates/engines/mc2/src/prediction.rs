@@ -96,7 +96,8 @@ fn extend(
     }
     while candidates != 0 {
         let node = candidates.trailing_zeros();
-        let (bit, free) = (1 << node, !conflicts[node as usize] & !(1 << node));
+        let bit = 1 << node;
+        let free = !conflicts[node as usize] & !(1 << node);
         extend(chosen | bit, candidates & free, excluded & free, conflicts, found);
         candidates &= !bit;
         excluded |= bit;

@@ -45,7 +45,8 @@ impl Program {
     pub(crate) fn maximum(mut self, enough: f64) -> Option<f64> {
         // Each column stands for a variable that is 0, each row for one that is not. Which ones
         // they are does not matter for the value.
-        let (columns, rows) = (self.objective.len(), self.limits.len());
+        let columns = self.objective.len();
+        let rows = self.limits.len();
         let mut value = 0.0;
         for _ in 0..MAX_PIVOTS {
             // The column that improves the sum most for each unit, and of the rows the one that
@@ -75,7 +76,8 @@ impl Program {
         self.factors[row].iter_mut().for_each(|factor| *factor /= pivot);
         self.limits[row] = (self.limits[row] / pivot).max(0.0);
 
-        let (exchanged, limit) = (self.factors[row].clone(), self.limits[row]);
+        let exchanged = self.factors[row].clone();
+        let limit = self.limits[row];
         let subtract = |from: &mut Vec<f64>| {
             let times = std::mem::take(&mut from[column]);
             from.iter_mut().zip(&exchanged).for_each(|(to, of)| *to -= times * of);

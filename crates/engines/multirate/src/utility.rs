@@ -140,7 +140,8 @@ impl Shape {
                 if as_steep == slopes.len() {
                     return f64::INFINITY;
                 }
-                let (before, after) = (slopes[as_steep - 1], slopes[as_steep]);
+                let before = slopes[as_steep - 1];
+                let after = slopes[as_steep];
                 step * ((as_steep - 1) as f64 + (before - slope) / (before - after))
             }
         }

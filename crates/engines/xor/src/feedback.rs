@@ -224,7 +224,8 @@ mod tests {
     /// neighbour that hears all of them and decodes `of_ten` of ten. `None`: it does not report.
     fn share_coded(of_ten: Option<u32>, count_unheard: bool) -> f64 {
         let new = || Feedback::new(0.9, count_unheard);
-        let (mut coder, mut decoder) = (new(), new());
+        let mut coder = new();
+        let mut decoder = new();
         let mut sent = 0;
         for tick in 0..2000 {
             let now = at(tick * 50);

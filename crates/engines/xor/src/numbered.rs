@@ -134,7 +134,8 @@ impl<T: Clone> HopSender<T> {
     ) -> Option<Retransmission<T>> {
         let pause = self.timing.answer_again;
         let sent = self.sent_mut((neighbour, number))?;
-        let (packet, partner) = (sent.repeat(pause, now)?, sent.partner.take());
+        let packet = sent.repeat(pause, now)?;
+        let partner = sent.partner.take();
         let partner = partner.and_then(|partner| {
             let sent = self.sent_mut(partner)?;
             sent.partner = None;
@@ -397,8 +398,10 @@ mod tests {
 
     #[test]
     fn packets_coded_together_are_repeated_together_once() {
-        let (mut sender, other) = (HopSender::new(TIMING), NodeId(3));
-        let (one, two) = (sender.number(PEER, &10), sender.number(other, &20));
+        let mut sender = HopSender::new(TIMING);
+        let other = NodeId(3);
+        let one = sender.number(PEER, &10);
+        let two = sender.number(other, &20);
         sender.pair((PEER, one), (other, two));
         assert_eq!(sender.retransmit(PEER, one, at(0)), again(10, Some((20, two))));
         assert_eq!(sender.retransmit(other, two, at(5)), None);
@@ -414,7 +417,8 @@ mod tests {
             start in 1..=u16::MAX,
             steps in prop::collection::vec((0..200_u16, 0..40_u64), 1..200),
         ) {
-            let (mut receiver, mut now) = (HopReceiver::new(TIMING), 0);
+            let mut receiver = HopReceiver::new(TIMING);
+            let mut now = 0;
             let mut arrivals = 0;
             let mut out = 0;
             for (step, wait) in &steps {
@@ -446,7 +450,8 @@ mod tests {
                 0 => 0,
                 step => usize::from(step) + displacements[usize::from(step)],
             });
-            let (mut receiver, mut out) = (HopReceiver::new(TIMING), Vec::new());
+            let mut receiver = HopReceiver::new(TIMING);
+            let mut out = Vec::new();
             for step in &order {
                 out.extend(receiver.receive((PEER, StartId(1)), after(start, *step), *step, at(0)));
             }
@@ -459,7 +464,8 @@ mod tests {
             start in 1..=u16::MAX,
             arrives in prop::collection::vec(any::<bool>(), 1..300),
         ) {
-            let (mut receiver, mut out) = (HopReceiver::new(TIMING), BTreeSet::new());
+            let mut receiver = HopReceiver::new(TIMING);
+            let mut out = BTreeSet::new();
             let sent: Vec<u16> =
                 (0..arrives.len() as u16).filter(|i| arrives[usize::from(*i)]).collect();
             for (i, step) in sent.iter().enumerate() {

@@ -94,7 +94,8 @@ impl Xor {
             self.pass_on(cx, header, bytes);
             return;
         }
-        let (sender, sequence) = ((frame.sender, frame.start), header.sequence);
+        let sender = (frame.sender, frame.start);
+        let sequence = header.sequence;
         for (header, bytes) in self.receiver.receive(sender, sequence, (header, bytes), cx.now) {
             self.pass_on(cx, header, bytes);
         }
@@ -102,7 +103,8 @@ impl Xor {
 
     /// Delivers a packet at its destination, relays it elsewhere.
     pub(crate) fn pass_on(&mut self, cx: &mut Context<'_>, header: Header, bytes: Arc<[u8]>) {
-        let (source, destination) = (header.id.source, header.destination());
+        let source = header.id.source;
+        let destination = header.destination();
         match header.for_next_hop() {
             Some(header) => self.relay(cx, Packet::new(header, bytes, cx.now)),
             None => {

@@ -54,8 +54,10 @@ impl Xor {
     fn pair(&mut self, packet: Packet, direction: Direction, mtu: usize) -> Result<(), Packet> {
         let min_overlap = self.config.min_overlap;
         let suits = |one: &Packet, other: &Packet| {
-            let (one_len, other_len) = (one.bytes.len(), other.bytes.len());
-            let (short, long) = (one_len.min(other_len), one_len.max(other_len));
+            let one_len = one.bytes.len();
+            let other_len = other.bytes.len();
+            let short = one_len.min(other_len);
+            let long = one_len.max(other_len);
             let fits = Data::coded_len(&one.header, &other.header) + long <= mtu;
             fits && short as f64 >= min_overlap * long as f64
         };
@@ -146,7 +148,8 @@ impl Xor {
     fn note_unpaired(&mut self, packet: &Packet, now: Instant) {
         self.channel_wait_s.add((now - packet.hold_ends()).as_secs_f64());
         if let Some(direction) = packet.direction() {
-            let (hold, grace) = (packet.hold, Duration::ZERO);
+            let hold = packet.hold;
+            let grace = Duration::ZERO;
             self.holds.learn(direction, Outcome { hold, paired_after: None, grace });
         }
     }

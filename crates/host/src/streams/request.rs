@@ -275,7 +275,8 @@ mod tests {
         let input = |layers: &[&str], rtp: &[&str], sdp: Option<&str>| {
             let sdp = sdp.map(str::to_owned);
             let deadline_ms = None;
-            let (layers, rtp) = (parsed(layers), parsed(rtp));
+            let layers = parsed(layers);
+            let rtp = parsed(rtp);
             SendStream { group: "tv".into(), layers, rtp, sdp, deadline_ms }.input()
         };
         assert!(matches!(input(&["base=udp:5004"], &[], None), Ok(Input::Layers(_))));

@@ -173,7 +173,8 @@ impl Node {
     }
 
     fn look_at_links(&self, view: &mut View) {
-        let (topology, me) = (self.stack.topology(), self.id());
+        let topology = self.stack.topology();
+        let me = self.id();
         let told = topology.states().flat_map(|(to, state)| {
             state.hears.iter().map(move |(from, delivery)| ((*from, to), *delivery))
         });

@@ -48,7 +48,8 @@ impl Node {
         if !self.measuring.is_idle() {
             self.with_mesh(Measuring::drain);
         }
-        let (epoch, now) = (self.stack.epoch(), self.clock.now());
+        let epoch = self.stack.epoch();
+        let now = self.clock.now();
         self.savers.save(epoch, self.files.elsewhere(), &self.state, &self.handle, now);
     }
 
@@ -67,14 +68,16 @@ impl Node {
     ) -> R {
         let scheme = self.packet_scheme().map(|choice| choice.scheme);
         let now = self.clock.now();
-        let (stack, storage) = (&mut self.stack, &mut self.storage);
+        let stack = &mut self.stack;
+        let storage = &mut self.storage;
         call(&mut self.measuring, &mut StackMesh { stack, storage, scheme, now }, now)
     }
 
     fn log(&self, event: &Event) {
         match event {
             Event::Announced(manifest) => {
-                let (name, size) = (&manifest.name, manifest.geometry.size());
+                let name = &manifest.name;
+                let size = manifest.geometry.size();
                 tracing::info!("{}: {name:?}, {size} bytes, announced", manifest.flow);
             }
             Event::Withdrawn(flow) => tracing::info!("{flow}: withdrawn, what is there is kept"),
@@ -150,7 +153,8 @@ impl Node {
             let (incoming, answer) = match place {
                 Ok(Place::Receiving(incoming, have)) => {
                     if !have.is_empty() {
-                        let (count, all) = (have.count(), have.len());
+                        let count = have.count();
+                        let all = have.len();
                         tracing::info!("{flow}: resumed with {count} of {all} batches");
                     }
                     (Some(incoming), Ok(Prepared::Receiving(have)))
@@ -191,7 +195,8 @@ impl Node {
             if node.files.handle_verified(flow, attempt, answer, now)
                 && let Some((delivery, noted, manifest)) = delivered
             {
-                let (list, line) = (node.inbox.delivered.file(), delivery.clone());
+                let list = node.inbox.delivered.file();
+                let line = delivery.clone();
                 node.chores.check_persisted(
                     "delivered",
                     &noted,

@@ -77,7 +77,8 @@ mod tests {
         ];
         for (i, (name, position)) in names.into_iter().zip(positions).enumerate() {
             let hears = hears[i].iter().map(|(node, d)| (NodeId(*node), *d)).collect();
-            let (name, profile) = (name.into(), Profile { position, ..Profile::default() });
+            let name = name.into();
+            let profile = Profile { position, ..Profile::default() };
             let state = LinkState { version: (1, 1), base: 1, name, profile, hears };
             topology.learn(NodeId(i as u16 + 1), state);
         }

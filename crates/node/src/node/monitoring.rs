@@ -10,7 +10,8 @@ use std::time::SystemTime;
 pub(super) fn device(node: &Node) -> Value {
     let uptime = node.clock.now().as_secs_f64() as u64;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let (sent, heard) = (node.stack.counters().all_sent(), node.stack.counters().all_heard());
+    let sent = node.stack.counters().all_sent();
+    let heard = node.stack.counters().all_heard();
     let (sent, heard) = (total(sent.map(|(_, t)| t)), total(heard.map(|(_, t)| t)));
     let dropped: u64 = node.stack.counters().drops().map(|(_, n)| n).sum();
     let radio = json!({

@@ -76,7 +76,8 @@ impl Noted {
 
     /// Forgets neighbours that the stack has forgotten.
     pub(super) fn forget_unknown(&mut self, stack: &Stack) {
-        let (topology, inbound) = (stack.topology(), stack.inbound());
+        let topology = stack.topology();
+        let inbound = stack.inbound();
         let inbound: BTreeMap<NodeId, f64> = inbound.collect();
         let is_known = |node| topology.state(node).is_some() || inbound.contains_key(&node);
         self.last_heard.retain(|node, _| is_known(*node));

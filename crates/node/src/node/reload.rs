@@ -52,7 +52,8 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         changed("[inbox] dir");
         node.use_inbox(dir);
     }
-    let (old, limits) = (running.inbox_limits.clone(), &new.inbox_limits);
+    let old = running.inbox_limits.clone();
+    let limits = &new.inbox_limits;
     if update(&mut running.inbox_limits, limits) {
         for (is_changed, setting) in [
             (old.space.max_bytes != limits.space.max_bytes, "[inbox] max_bytes"),

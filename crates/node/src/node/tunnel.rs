@@ -294,7 +294,8 @@ impl Node {
         });
         twice.map(|leads| {
             let types::TunnelRoute { announced_by, .. } = self.route(leads.clone());
-            let (address, nodes) = (leads.prefix.addr(), announced_by.join(", "));
+            let address = leads.prefix.addr();
+            let nodes = announced_by.join(", ");
             format!(
                 "{address} belongs to several nodes ({nodes}); give each its own [tunnel] address"
             )
@@ -339,7 +340,8 @@ impl Node {
     fn with_gateway(&mut self, call: impl FnOnce(&mut Gateway, &mut StackMesh<'_>, Instant)) {
         let Some(tunnel) = &mut self.tunnel else { return };
         let now = self.clock.now();
-        let (stack, storage) = (&mut self.stack, &mut self.storage);
+        let stack = &mut self.stack;
+        let storage = &mut self.storage;
         let scheme = Some(tunnel.scheme.scheme);
         let mut mesh = StackMesh { stack, storage, scheme, now };
         call(&mut tunnel.gateway, &mut mesh, now);

@@ -58,7 +58,8 @@ fn packets_of_a_real_time_class_do_not_wait_behind_a_connection() {
         assert!(tcp.throughput_bps > 1e6, "{tcp:?}");
         call.mean_delay_s.unwrap()
     };
-    let (expedited, plain) = (delay(46), delay(0));
+    let expedited = delay(46);
+    let plain = delay(0);
     assert!(expedited < 0.7 * plain, "{expedited} {plain}");
 }
 

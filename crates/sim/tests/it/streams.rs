@@ -62,7 +62,8 @@ fn every_receiver_gets_what_its_links_allow_and_the_base_comes_first() {
     for receiver in [b, c, d] {
         assert!(receiver.layers[0].share > 0.95, "{shown}");
         assert_eq!((receiver.corrupt, receiver.layers[0].out_of_order), (0, Some(0)));
-        let (half, most) = (receiver.layers[0].delay_p50_s, receiver.layers[0].delay_p99_s);
+        let half = receiver.layers[0].delay_p50_s;
+        let most = receiver.layers[0].delay_p99_s;
         assert!(half.is_some() && half <= most && most < Some(10.0), "{shown}");
         assert!((20..=40).contains(&receiver.whole_base_s.unwrap()), "{receiver:?}");
     }

@@ -78,7 +78,8 @@ impl<'a> Run<'a> {
         let series = |every| Series::new(every, setup.slots, queues, receivers, seats, sessions);
         let series = setup.series.map(series).transpose()?;
         let count = Count::new(queues, receivers, sessions);
-        let (policy, seed) = (setup.policy, setup.seed);
+        let policy = setup.policy;
+        let seed = setup.seed;
         let fabric = Fabric::new(network, &trees, policy, parameters, utilities, arrivals, seed);
         Ok(Self {
             setup,
@@ -187,7 +188,8 @@ impl Count {
 
 /// Appends one sample to the series.
 fn sample(series: &mut Series, fabric: &Fabric, now: &Count, before: &Count) {
-    let (every, seats) = (series.every, series.z.width);
+    let every = series.every;
+    let seats = series.z.width;
     series.q.extend(fabric.queues.iter().map(|queue| queue.backlog().into()));
     series.d.extend(fabric.queues.iter().map(Queues::drop_queue));
     series.z.extend(fabric.seats.iter().take(seats).map(|seat| seat.receiver.z()));

@@ -71,7 +71,8 @@ impl Setup {
         let mut all = Vec::new();
         for (session, given) in self.utilities.iter().enumerate() {
             if given.len() != receivers(session) {
-                let (given, receivers) = (given.len(), receivers(session));
+                let given = given.len();
+                let receivers = receivers(session);
                 return Err(WirelineError::Utilities { session, given, receivers });
             }
             for (config, receiver) in given.iter().zip(&network.sessions[session].receivers) {

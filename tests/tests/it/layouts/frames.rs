@@ -28,7 +28,9 @@ impl Observer for Collected {
         let key = (opened.service, opened.kind, opened.body.len());
         let alike = self.0.entry(key).or_default();
         if alike.len() < KEPT {
-            let (service, kind, bytes) = (opened.service, opened.kind, opened.body.to_vec());
+            let service = opened.service;
+            let kind = opened.kind;
+            let bytes = opened.body.to_vec();
             alike.push(Body { sender: opened.header.sender, service, kind, bytes });
         }
         Ok(())

@@ -68,7 +68,8 @@ fn a_next_hop_lacks_what_did_not_arrive() {
 #[test]
 fn a_silent_next_hop_is_asked_more_and_more_rarely_and_gets_nothing_else() {
     let mut child = Child::new(NodeId(2), 0, (1.0, 1.0), at(0));
-    let (mut now, mut pauses) = (at(0), Vec::new());
+    let mut now = at(0);
+    let mut pauses = Vec::new();
     for _ in 0..10 {
         let filling = Filling { repeats: child.is_overdue(now), ..carrying(0) };
         child.note_filled(&filling, 0.0, PACKET_TIME, now);

@@ -50,7 +50,8 @@ impl Core {
     /// Handles feedback of the next hop, or overhears that of another node.
     pub(super) fn handle_feedback(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) -> Handled {
         let feedback = FeedbackFrame::parse(frame.body).map_err(|_| DropReason::Malformed)?;
-        let (author, next_hop) = (frame.sender, feedback.to);
+        let author = frame.sender;
+        let next_hop = feedback.to;
         self.pass_on(cx, RelayedFeedback { next_hop, author, feedback: feedback.clone() });
         self.take_feedback(cx, (author, frame.start), feedback)
     }

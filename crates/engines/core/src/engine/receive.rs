@@ -133,7 +133,8 @@ impl Core {
         cx: &mut Context<'_>,
     ) -> Handled {
         self.admit(&own.header, frame, cx)?;
-        let (id, coded) = (own.header.id, self.parameters.codes_within_flows);
+        let id = own.header.id;
+        let coded = self.parameters.codes_within_flows;
 
         // CORE keeps what it cannot take apart yet; COPE decodes at once or not at all.
         let separated = if coded {
@@ -283,7 +284,8 @@ impl Core {
         // Take the packet in. Packets that were sent to this node count in its statistics even if
         // they are redundant, as they cost a transmission.
         let flow = self.flows.get_mut(&id.flow).ok_or(DropReason::UnknownFlow)?;
-        let (is_destination, has_next_hop) = (flow.is_destination(), flow.next_hop.is_some());
+        let is_destination = flow.is_destination();
+        let has_next_hop = flow.next_hop.is_some();
         let generation = flow.generations.get_mut(&id.number).ok_or(DropReason::Stale)?;
 
         let had_full_rank = generation.has_full_rank();

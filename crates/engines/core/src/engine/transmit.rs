@@ -111,11 +111,13 @@ impl Core {
         }
 
         // Combined frames serve both flows at once, so the one that needs more of them decides.
-        let (id, other_id) = (generation.header.id, other.header.id);
+        let id = generation.header.id;
+        let other_id = other.header.id;
         let other_unknown = self.regions.unknown(&other_id.flow.key(), &id.flow.key())?;
         let ratio = surcharge_ratio(unknown, generation, other);
         let other_ratio = surcharge_ratio(other_unknown, other, generation);
-        let (credits, other_credits) = (&generation.sending.credits, &other.sending.credits);
+        let credits = &generation.sending.credits;
+        let other_credits = &other.sending.credits;
         let apart = credits.alone() + other_credits.alone();
         let combined =
             credits.combined(&other_id, ratio).max(other_credits.combined(&id, other_ratio));
@@ -197,7 +199,8 @@ impl Core {
 
         let generation = self.flows.generation_mut(&id)?;
         let number = generation.sending.polling.note_poll(copies, fresh_number, cx.now);
-        let (serial, header) = (self.last_serial, generation.header);
+        let serial = self.last_serial;
+        let header = generation.header;
         CountFrame { serial, number, again, header, next_hop }.write(out);
         Some(Filled { kind: COUNT, to: copies.is_none().then_some(next_hop) })
     }
@@ -234,7 +237,8 @@ impl Core {
         self.coding_status.coded += u64::from(second.is_some());
         let is_native = second.is_none() && first.vector.iter().filter(|c| **c != 0).count() == 1;
         cx.counters.note_filled(if is_native { Payload::Native } else { Payload::Coded });
-        let (serial, payload) = (self.last_serial, without_trailing_zeros(&payload));
+        let serial = self.last_serial;
+        let payload = without_trailing_zeros(&payload);
         DataFrame { serial, first, second, payload }.write(out);
         Some(Filled { kind: DATA, to: None })
     }

@@ -112,7 +112,8 @@ impl Core {
                 .flows
                 .generation(&partner)
                 .is_some_and(|other| other.is_open() && !other.sending.polling.is_silent());
-            let (key, other_key) = (generation.header.id.flow.key(), partner.flow.key());
+            let key = generation.header.id.flow.key();
+            let other_key = partner.flow.key();
             let is_combined = goes_on && self.regions.unknown(&key, &other_key).is_some();
             generation.is_open() && !is_combined
         };
@@ -156,6 +157,7 @@ impl Core {
 
 /// Returns a flow with its hops if it comes through this node and a path is known.
 fn relayed(flow: &Flow) -> Option<RelayedFlow> {
-    let (previous_hop, next_hop) = (flow.previous_hop?, flow.next_hop?);
+    let previous_hop = flow.previous_hop?;
+    let next_hop = flow.next_hop?;
     Some(RelayedFlow { key: flow.instance.key(), previous_hop, next_hop })
 }

@@ -17,7 +17,8 @@ use std::collections::VecDeque;
 
 /// Returns the coding regions at the relay of a cross.
 fn regions(topology: &Topology, pairing: PairingRule, codes_within_flows: bool) -> CodingRegions {
-    let (mut counters, mut events) = (Counters::default(), VecDeque::new());
+    let mut counters = Counters::default();
+    let mut events = VecDeque::new();
     let cx = Context {
         now: at(0),
         me: NodeId(3),
@@ -68,7 +69,9 @@ fn cope_combines_where_both_receivers_probably_decode() {
 #[test]
 fn deliveries_are_counted_by_serials_and_reports() {
     let topology = symmetric(&[(1, 3, 0.9), (1, 5, 0.3)]);
-    let (me, one, five) = (NodeId(3), NodeId(1), NodeId(5));
+    let me = NodeId(3);
+    let one = NodeId(1);
+    let five = NodeId(5);
     let report = |received, sent| LinkReport { transmitter: one, received, sent };
     let mut meter = LinkMeter::default();
     assert!((meter.delivery(&topology, me, one, me) - 0.9).abs() < 1e-9);

@@ -116,7 +116,8 @@ struct TestNode {
 impl TestNode {
     fn new(me: u16, engine: Core) -> Self {
         let topology = cross(0.9, [0.9, 0.9]);
-        let (counters, events) = (Counters::default(), VecDeque::new());
+        let counters = Counters::default();
+        let events = VecDeque::new();
         Self { engine, me: NodeId(me), topology, counters, events, now: at(1000) }
     }
 
@@ -142,7 +143,8 @@ impl TestNode {
     fn receive(&mut self, sender: u16, kind: u8, write: impl Fn(&mut Vec<u8>)) {
         let mut body = Vec::new();
         write(&mut body);
-        let (sender, service) = (NodeId(sender), self.engine.id);
+        let sender = NodeId(sender);
+        let service = self.engine.id;
         let frame = Frame { sender, start: StartId(1), service, kind, body: &body };
         self.with(|engine, cx| engine.handle_frame(cx, &frame));
     }

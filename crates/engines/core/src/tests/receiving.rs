@@ -16,7 +16,8 @@ use ncmesh_wire::NodeId;
 /// Node 4 receives a frame of relay 3 with the packets of both flows at a position.
 fn receive_combined(node: &mut TestNode, serial: u16, position: u8) {
     let vector = unit(position);
-    let (first, second) = (part(header(1, 4), 4, vector), part(header(2, 5), 5, vector));
+    let first = part(header(1, 4), 4, vector);
+    let second = part(header(2, 5), 5, vector);
     let payload = xor(&symbol(1, position), &symbol(2, position));
     node.receive_data(3, &combined(serial, first, second, &payload));
 }
@@ -39,7 +40,8 @@ fn a_destination_takes_its_packet_out_with_what_it_overhears_before_or_after() {
 
     let (kind, body) = node.fill().unwrap();
     let feedback = FeedbackFrame::parse(&body).unwrap();
-    let (request, to) = (feedback.request, feedback.to);
+    let request = feedback.request;
+    let to = feedback.to;
     assert_eq!((kind, request, to), (FEEDBACK, Request::NextGeneration, NodeId(3)));
     let relay = LinkReport { transmitter: NodeId(3), received: 2, sent: 2 };
     assert_eq!(feedback.links[0], relay);
@@ -94,10 +96,12 @@ fn frames_of_others_and_of_long_ago_leave_bounded_state() {
         node.receive_data(7, &alone(serial, part(foreign, 8, [1, 0, 0, 0]), &[1]));
         // This node's flow, combined with ever new generations that nobody knows.
         let other = GenerationHeader { id: generation_id(2, 5, number + 1), ..header(2, 5) };
-        let (first, second) = (part(header(1, 4), 4, [1, 1, 0, 0]), part(other, 5, [1, 0, 0, 0]));
+        let first = part(header(1, 4), 4, [1, 1, 0, 0]);
+        let second = part(other, 5, [1, 0, 0, 0]);
         node.receive_data(3, &combined(serial + 1, first, second, &[1]));
         // Combined for two other nodes.
-        let (first, second) = (part(header(7, 6), 6, [1; 4]), part(header(8, 9), 9, [1; 4]));
+        let first = part(header(7, 6), 6, [1; 4]);
+        let second = part(header(8, 9), 9, [1; 4]);
         node.receive_data(3, &combined(serial + 1, first, second, &[1]));
     }
     assert_eq!(node.engine.overheard.len(), 16);

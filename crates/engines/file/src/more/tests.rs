@@ -257,7 +257,8 @@ proptest! {
             let whole = Belt::new(&t, NodeId(1), NodeId(receiver), Metric::Broadcast);
             let Some(whole) = whole else { continue };
             prop_assert!((whole.load().delivered - 1.0).abs() < 1e-9);
-            let (nodes, load) = (whole.nodes().to_vec(), whole.load());
+            let nodes = whole.nodes().to_vec();
+            let load = whole.load();
             let total: f64 = load.z.iter().sum();
             let shares = load.z.iter().map(|z| z / total);
             let share: BTreeMap<_, _> = nodes.iter().zip(shares).collect();
@@ -288,7 +289,8 @@ proptest! {
         let before = belts(&directed(&links), &receivers, prune);
         let renamed_receivers: Vec<NodeId> = receivers.iter().map(|r| NodeId(new(*r))).collect();
         let t = directed(&renamed);
-        let (source, prune) = (NodeId(new(1)), Prune::Below(prune));
+        let source = NodeId(new(1));
+        let prune = Prune::Below(prune);
         let after = Belts::new(&t, source, &renamed_receivers, prune, Metric::Broadcast);
         prop_assert_eq!(before.z.len(), after.z.len());
         for (node, z) in &before.z {

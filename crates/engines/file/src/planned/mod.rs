@@ -206,7 +206,10 @@ impl Carrier for Planned {
         }
 
         let is_announced = transfers.announcements.manifest(flow).is_some();
-        let (me, sender, mtu, now) = (cx.me, frame.sender, cx.mtu, cx.now);
+        let me = cx.me;
+        let sender = frame.sender;
+        let mtu = cx.mtu;
+        let now = cx.now;
         self.relay_data(cx, HeardData { me, sender, data: &data, is_announced, mtu, now });
         // A packet that is too old for a forwarder may still serve a receiver.
         self.receive_data(cx, transfers, &data);

@@ -125,7 +125,8 @@ mod tests {
             a in prop::collection::btree_set(any::<u8>(), 0..80),
             b in prop::collection::btree_set(any::<u8>(), 0..80),
         ) {
-            let (x, y) = (set(&a), set(&b));
+            let x = set(&a);
+            let y = set(&b);
             prop_assert_eq!(PacketSet::from_wire(&x.to_wire()), Some(x));
             prop_assert_eq!((x.len() as usize, x.is_empty()), (a.len(), a.is_empty()));
             prop_assert_eq!(x.lowest(), a.first().copied());

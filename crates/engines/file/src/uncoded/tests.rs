@@ -31,7 +31,8 @@ fn paths_consider_both_directions_of_a_link() {
 #[test]
 fn the_baselines_differ_in_casting_and_switching() {
     let config = UncodedConfig::default;
-    let (unicast, flood) = (Uncoded::etx_unicast(config()), Uncoded::tree_flood(config()));
+    let unicast = Uncoded::etx_unicast(config());
+    let flood = Uncoded::tree_flood(config());
     assert_eq!(unicast.forwarding(), Forwarding::HopByHop(Cast::Unicast));
     assert_eq!(flood.forwarding(), Forwarding::HopByHop(Cast::Broadcast));
     assert_eq!(unicast.switching(), Switching::OneByOne);

@@ -19,7 +19,8 @@ struct Destination {
 
 impl Destination {
     fn new() -> Self {
-        let (generations, config) = (BTreeMap::new(), Mc2Config::default());
+        let generations = BTreeMap::new();
+        let config = Mc2Config::default();
         Self { egress: Egress::new(1), generations, config, now: Instant::default() }
     }
 

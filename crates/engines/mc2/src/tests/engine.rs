@@ -192,7 +192,8 @@ fn a_flow_that_waited_too_long_beside_others_goes_first() {
     GenerationHeader { symbol_size: 100, ..header(passing) }.write(&mut body);
     body.extend_from_slice(&[1, 0]);
     body.resize(body.len() + 100, 1);
-    let (sender, start) = (NodeId(3), StartId(1));
+    let sender = NodeId(3);
+    let start = StartId(1);
     let frame = Frame { sender, start, service: ID, kind: DATA, body: &body };
     node.at(at_ms(101), |engine, cx| engine.handle_frame(cx, &frame));
     assert!(!is_first(&node, 127));

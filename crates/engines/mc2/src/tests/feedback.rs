@@ -74,7 +74,8 @@ fn a_sender_that_waits_is_answered_again_until_it_goes_on() {
         let header = header(one_hop());
         GenerationHeader { serial, waits_for_ack, ..header }
     };
-    let (me, start) = (NodeId(4), Instant::default());
+    let me = NodeId(4);
+    let start = Instant::default();
     let mut upstream = Upstream::new(NodeId(2), StartId(1), &numbered(1, true), me, 0.5, start);
     let mut reports = 0;
     while let Some(at) = upstream.report_at() {
@@ -93,7 +94,8 @@ fn a_sender_that_waits_is_answered_again_until_it_goes_on() {
 #[test]
 fn frames_are_acknowledged_in_any_order() {
     let numbered = |serial| GenerationHeader { serial, ..header(one_hop()) };
-    let (me, now) = (NodeId(4), Instant::default());
+    let me = NodeId(4);
+    let now = Instant::default();
     let mut upstream = Upstream::new(NodeId(2), StartId(1), &numbered(10), me, 0.5, now);
     let first = [12, 11, 12, 10, 40].map(|serial| upstream.note_frame(&numbered(serial), me, now));
     assert_eq!(first, [true, true, false, false, true]);

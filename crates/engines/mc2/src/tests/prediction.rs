@@ -51,7 +51,8 @@ proptest! {
     #[test]
     fn rates_are_those_of_the_closed_forms(p in 0.05..1.0f64, q in 0.05..1.0f64) {
         let both = 1.0 - (1.0 - p) * (1.0 - p);
-        let (coded, single) = (both * q / (both + q), p * q / (p + q));
+        let coded = both * q / (both + q);
+        let single = p * q / (p + q);
         prop_assert!((promised(&diamond(p, q), 4, 2) - coded).abs() < 1e-6);
         prop_assert!((promised(&diamond(p, q), 4, 1) - single).abs() < 1e-6);
         prop_assert!((promised(&hexagon(p, q), 6, 2) - coded).abs() < 1e-6);

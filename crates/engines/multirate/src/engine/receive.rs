@@ -144,7 +144,8 @@ impl Multirate {
 fn plausible(entry: &ReportEntry, nodes: usize, parameters: &Parameters) -> ChildReport {
     let max_receivers = u32::try_from(nodes.max(1)).unwrap_or(u32::MAX);
     let receivers = u32::from(entry.receivers).min(max_receivers);
-    let (all, q_bound) = (f64::from(receivers), parameters.q_bound());
+    let all = f64::from(receivers);
+    let q_bound = parameters.q_bound();
     ChildReport {
         receivers,
         downstream: f64::from(entry.backlog).clamp(-q_bound, (all + 1.0) * q_bound),

@@ -132,7 +132,8 @@ fn table(config: &UtilityConfig) -> Result<Shape, UtilityError> {
     // functions.
     let room = ROUNDING * slopes[0].abs();
     for at in 1..slopes.len() {
-        let (before, after) = (slopes[at - 1], slopes[at]);
+        let before = slopes[at - 1];
+        let after = slopes[at];
         let rate = at as f64 * step;
         if after > before + room {
             return Err(UtilityError::NotConcave { before, after, rate });

@@ -18,7 +18,8 @@ fn coded(one: (&Header, &[u8]), other: (&Header, &[u8])) -> Vec<u8> {
 }
 
 fn part(header: &Header, packet: &[u8]) -> CodedPart {
-    let (length, check) = (packet.len() as u16, checksum(packet));
+    let length = packet.len() as u16;
+    let check = checksum(packet);
     CodedPart { header: header.clone(), length, check }
 }
 
@@ -34,7 +35,8 @@ fn golden_frame_with_one_packet() {
 
 #[test]
 fn golden_frame_with_two_packets() {
-    let (one, other) = (Header { sequence: 5, ..header() }, header_back());
+    let one = Header { sequence: 5, ..header() };
+    let other = header_back();
     let body = coded((&one, b"IP"), (&other, b"ACK"));
     let fields = "0200010003000211000000090000ce6bb2c91100000007000564f2c448";
     assert_eq!(hex(&body), format!("{fields}08134b"));
@@ -53,7 +55,8 @@ fn golden_bits_for_more_packets_to_the_same_receiver() {
     let plain = coded((&header(), b"IP"), (&header_back(), b"ACK"));
     // The longer packet, which is first, goes back.
     for (bits, more_back, more_forth) in [(0x80, true, false), (0x40, false, true)] {
-        let (one, other) = (with_more(header(), more_forth), with_more(header_back(), more_back));
+        let one = with_more(header(), more_forth);
+        let other = with_more(header_back(), more_back);
         let body = coded((&one, b"IP"), (&other, b"ACK"));
         assert_eq!((body[0], &body[1..]), (2 | bits, &plain[1..]));
         let parts = [part(&other, b"ACK"), part(&one, b"IP")];
@@ -90,7 +93,8 @@ fn headers_that_contradict_themselves_are_malformed() {
     let is_malformed = |header: &Header| parse(&native(header, b"IP")).is_err();
     let pair_is_malformed =
         |one: &Header, other: &Header| parse(&coded((one, b"IP"), (other, b"ACK"))).is_err();
-    let (one, other) = (header(), header_back());
+    let one = header();
+    let other = header_back();
     assert!(!is_malformed(&one) && !pair_is_malformed(&one, &other));
 
     // A hop beyond the route, a node that is visited twice, no packet at all.

@@ -80,7 +80,8 @@ async fn the_text_is_openmetrics() {
 
     // Each family is described before its values, which stand together, no series twice.
     let mut family = "";
-    let (mut families, mut series) = (BTreeSet::new(), BTreeSet::new());
+    let mut families = BTreeSet::new();
+    let mut series = BTreeSet::new();
     for line in text.lines().take_while(|line| *line != "# EOF") {
         if let Some(rest) = line.strip_prefix("# HELP ") {
             family = rest.split(' ').next().unwrap();

@@ -74,7 +74,8 @@ fn a_long_batch_polls_in_between() {
 #[test]
 fn an_unanswered_poll_is_repeated_with_growing_timeouts() {
     let mut a = arq(&[CHILD], 2);
-    let (mut now, mut polls) = (AT, 0);
+    let mut now = AT;
+    let mut polls = 0;
     send(&mut a, 2, None, Sent, now);
     send(&mut a, 2, None, Sent, now);
     while let Some(at) = a.poll_timeout(now).filter(|at| *at < AT + Duration::from_secs(600)) {
@@ -157,8 +158,10 @@ proptest! {
         let children: Vec<NodeId> = (0..losses.len()).map(|i| NodeId(i as u16 + 2)).collect();
         let nothing = |child: &NodeId| (*child, PacketSet::default());
         let mut has: BTreeMap<NodeId, PacketSet> = children.iter().map(nothing).collect();
-        let (mut a, all) = (arq(&children, packets), PacketSet::first_of(packets));
-        let (mut now, mut sent) = (AT, 0u32);
+        let mut a = arq(&children, packets);
+        let all = PacketSet::first_of(packets);
+        let mut now = AT;
+        let mut sent = 0u32;
         let mut reports: Vec<(NodeId, u32, PacketSet)> = Vec::new();
         while has.values().any(|has| *has != all) {
             let Some(next) = a.next(all, now) else {

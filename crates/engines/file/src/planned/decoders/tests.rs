@@ -18,7 +18,8 @@ fn file() -> (Vec<u8>, Manifest, MerkleTree) {
     assert_eq!((geometry.batches(), geometry.depth()), (2, 1));
     let digest = digest(contents.as_slice(), &geometry).unwrap();
     let tree = MerkleTree::new(digest.leaves, geometry.depth());
-    let (root, hash) = (tree.root(), digest.whole);
+    let root = tree.root();
+    let hash = digest.whole;
     (contents, Manifest { flow: FLOW, name: "f".into(), geometry, root, hash }, tree)
 }
 
@@ -122,7 +123,8 @@ fn packets_that_do_not_fit_the_file_are_malformed() {
 fn large(serial: u32) -> FileSink {
     let flow = FlowId { serial, ..FLOW };
     let geometry = Geometry::new(1_000_000, 8, 100).unwrap();
-    let (root, hash) = ([0; 32], [0; 32]);
+    let root = [0; 32];
+    let hash = [0; 32];
     let mut sink = FileSink::new(Manifest { flow, name: "f".into(), geometry, root, hash }, AT);
     sink.accept(BatchSet::none(geometry.batches()));
     sink

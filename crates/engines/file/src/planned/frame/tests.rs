@@ -18,12 +18,14 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Header of the golden data packets but for their routing.
 fn header(packets: u8, routing: Routing, revision: u8) -> DataHeader {
-    let (poll, piggyback) = (None, None);
+    let poll = None;
+    let piggyback = None;
     DataHeader { flow: FLOW, turn: TURN, batch: 4, packets, routing, revision, poll, piggyback }
 }
 
 fn report() -> Report {
-    let (parent, has) = (NodeId(8), PacketSet::first_of(2));
+    let parent = NodeId(8);
+    let has = PacketSet::first_of(2);
     Report { parent, flow: FLOW, turn: TURN, batch: 4, poll: 0x77, has }
 }
 

@@ -35,7 +35,8 @@ fn hear_packet(
     i: u8,
 ) -> RelayOutcome {
     let data = Data { header: header.clone(), coding: Coding::Systematic(i), payload: &PAYLOAD };
-    let (me, sender) = (NodeId(me), NodeId(sender));
+    let me = NodeId(me);
+    let sender = NodeId(sender);
     relays.handle_data(HeardData { me, sender, data: &data, is_announced: true, mtu: MTU, now: AT })
 }
 
@@ -134,7 +135,8 @@ fn forwarded_transfers_are_bounded() {
             payload: &PAYLOAD,
         };
         let now = Instant::from_nanos(u64::from(serial));
-        let (me, sender) = (NodeId(2), NodeId(1));
+        let me = NodeId(2);
+        let sender = NodeId(1);
         relays.handle_data(HeardData {
             me,
             sender,
@@ -157,7 +159,8 @@ fn a_packet_of_another_length_does_not_change_the_forwarders() {
     let routing = Routing::Ordered(vec![Forwarder::new(NodeId(2), 1.0); 200]);
     let header = DataHeader { routing, ..header(1, 0) };
     let longer = Data { header, coding: Coding::Systematic(0), payload: &[1; 50] };
-    let (me, sender) = (NodeId(2), NodeId(1));
+    let me = NodeId(2);
+    let sender = NodeId(1);
     let heard = HeardData { me, sender, data: &longer, is_announced: true, mtu: MTU, now: AT };
     assert_eq!(relays.handle_data(heard), RelayOutcome::Malformed);
     assert_eq!(relays.flows[&FLOW].routing, h.routing);
@@ -167,7 +170,8 @@ fn a_packet_of_another_length_does_not_change_the_forwarders() {
 fn a_packet_of_a_transfer_that_was_not_announced_is_not_forwarded() {
     let mut relays = Relays::new(Forwarding::Ordered);
     let data = Data { header: header(1, 0), coding: Coding::Systematic(0), payload: &PAYLOAD };
-    let (me, sender) = (NodeId(2), NodeId(1));
+    let me = NodeId(2);
+    let sender = NodeId(1);
     let heard = HeardData { me, sender, data: &data, is_announced: false, mtu: MTU, now: AT };
     assert_eq!(relays.handle_data(heard), RelayOutcome::Unannounced);
     assert!(relays.is_empty());
@@ -194,7 +198,8 @@ fn frames_of_three(first: &DataHeader, millis: u64) -> usize {
         frames += 1;
         let data = Data::parse(&body).unwrap();
         for (me, relays) in &mut nodes {
-            let (me, sender) = (NodeId(*me), from);
+            let me = NodeId(*me);
+            let sender = from;
             let heard = HeardData { me, sender, data: &data, is_announced: true, mtu: MTU, now };
             relays.handle_data(heard);
         }
@@ -219,14 +224,16 @@ fn one_hostile_packet_does_not_have_forwarders_feed_each_other_for_ever() {
 #[test]
 fn a_batch_that_is_not_finished_earns_credit_anew_ever_more_seldom() {
     let mut relays = Relays::new(Forwarding::Ordered);
-    let (h, mut earned) = (header(1, 0), Vec::new());
+    let h = header(1, 0);
+    let mut earned = Vec::new();
     let mut rng = rng::stream(1, NodeId(3), "test", "relay");
     for second in 0..100_u64 {
         let now = Instant::from_nanos(second * 1_000_000_000);
         let mut sent = 0;
         for _ in 0..200 {
             let data = Data { header: h.clone(), coding: Coding::Systematic(0), payload: &PAYLOAD };
-            let (me, sender) = (NodeId(2), NodeId(1));
+            let me = NodeId(2);
+            let sender = NodeId(1);
             let heard = HeardData { me, sender, data: &data, is_announced: true, mtu: MTU, now };
             relays.handle_data(heard);
             while relays.ready(|_| false, now).is_some() {

@@ -51,7 +51,8 @@ fn hear(
 }
 
 fn handle(relays: &mut Relays, me: u16, sender: u16, data: &Data<'_>) -> RelayOutcome {
-    let (me, sender) = (NodeId(me), NodeId(sender));
+    let me = NodeId(me);
+    let sender = NodeId(sender);
     relays.handle_data(HeardData { me, sender, data, is_announced: true, mtu: 1500, now: AT })
 }
 

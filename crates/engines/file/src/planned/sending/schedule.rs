@@ -113,7 +113,8 @@ fn fitting_plan(
     scheme: &dyn Scheme,
 ) -> Option<Plan> {
     let g = &source.manifest.geometry;
-    let (packets, symbol) = (usize::from(g.generation()), usize::from(g.symbol_size()));
+    let packets = usize::from(g.generation());
+    let symbol = usize::from(g.symbol_size());
     let mut receivers: Vec<NodeId> = receivers.iter().copied().collect();
     receivers.sort_by_key(|node| source.distance(*node));
 
@@ -128,7 +129,9 @@ fn fitting_plan(
 
     // Fewer receivers mean fewer forwarders to list, and the farthest need the most, so the
     // largest number that fits can be searched for. Most often all of them do.
-    let (mut best, mut fitting, mut too_many) = (None, 0, receivers.len() + 1);
+    let mut best = None;
+    let mut fitting = 0;
+    let mut too_many = receivers.len() + 1;
     let mut count = receivers.len();
     while too_many - fitting > 1 {
         match plan_for(count) {
