@@ -118,9 +118,32 @@ struct Unconfirmed {
     since: Instant,
 }
 
+/// A frame in which a node says what it has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said {
+    pub state: State,
+    /// Number of the frame.
+    pub number: u16,
+}
+
+/// How far ahead of a next hop a node sends, and how fast.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Packets that may wait there.
+    pub room: u8,
+    pub packet_time: Duration,
+}
+
+/// Shares of frames that arrive over a link, as link state tells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    pub there: f64,
+    pub back: f64,
+}
+
 impl Child {
     /// Returns a next hop that has nothing from packet `needs` on, as far as is known.
-    pub(crate) fn new(node: NodeId, needs: u32, (told, back): (f64, f64), now: Instant) -> Self {
+    pub(crate) fn new(node: NodeId, needs: u32, link: Link, now: Instant) -> Self {
         Self {
             node,
             state: State { needs, ..State::default() },
@@ -128,8 +151,8 @@ impl Child {
             number: None,
             heard_at: now,
             gained_at: now,
-            delivery: CountedDelivery::new(told, &COUNT),
-            back: back.max(LEAST_BACK),
+            delivery: CountedDelivery::new(link.there, &COUNT),
+            back: link.back.max(LEAST_BACK),
             flight: Flight::default(),
             unanswered: 0,
             in_vain: 0,
@@ -146,16 +169,17 @@ impl Child {
         }
     }
 
-    /// Takes what it says of itself in the frame of this number, `lacks` if the node before it
-    /// holds more, where up to `room` packets may wait there. Returns how many packets it gained,
-    /// or `None` if that is no news.
+    /// Takes what it says of itself, `lacks` if the node before it holds more. Returns how many
+    /// packets it gained, or `None` if that is no news.
     pub(crate) fn hear(
         &mut self,
-        (state, number): (State, u16),
+        said: Said,
         lacks: bool,
-        (room, packet_time): (u8, Duration),
+        pace: Pace,
         now: Instant,
     ) -> Option<u32> {
+        let Said { state, number } = said;
+        let Pace { room, packet_time } = pace;
         let is_recent = now.since(self.heard_at) < LATELY;
         if is_recent && self.number.is_some_and(|last| is_older(number, last)) {
             return None;

@@ -1,6 +1,6 @@
 //! One flow at one node: what it has of the stream, and what it sends next.
 
-use super::child::Child;
+use super::child::{Child, Link, Pace, Said};
 use super::flight::Filling;
 use super::frame::{Header, LAST, State, WIDTH};
 use super::hops::Hops;
@@ -445,9 +445,9 @@ impl Flow {
         };
         self.passed = needs;
         self.child = best.map(|node| {
-            let to = cx.topology.delivery(cx.me, node);
-            let from = cx.topology.delivery(node, cx.me);
-            Child::new(node, needs, (to, from), cx.now)
+            let there = cx.topology.delivery(cx.me, node);
+            let back = cx.topology.delivery(node, cx.me);
+            Child::new(node, needs, Link { there, back }, cx.now)
         });
         self.sent.clear();
         self.alone = None;
@@ -455,16 +455,12 @@ impl Flow {
 
     /// Takes what the next hop says of itself. Returns how many frames forwarding would have sent
     /// for what it gained.
-    pub(crate) fn hear_child(
-        &mut self,
-        (state, number): (State, u16),
-        (room, packet_time): (u8, Duration),
-        now: Instant,
-    ) -> f64 {
+    pub(crate) fn hear_child(&mut self, said: Said, pace: Pace, now: Instant) -> f64 {
+        let state = said.state;
         let Some(child) = &mut self.child else { return 0.0 };
         let from = state.needs.max(child.state.needs);
         let lacks = self.window.leads(from).any(|lead| !state.has(lead));
-        let gained = child.hear((state, number), lacks, (room, packet_time), now);
+        let gained = child.hear(said, lacks, pace, now);
         let Some(gained) = gained else { return 0.0 };
         let frames = f64::from(gained) * child.unicast_etx();
         self.follow_next_hop();

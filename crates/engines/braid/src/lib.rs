@@ -64,10 +64,10 @@ mod upstream;
 #[cfg(test)]
 mod tests;
 
-use child::Child;
+use child::{Child, Pace, Said};
 pub use config::BraidConfig;
 use flow::Flow;
-use frame::{Header, PAIR, Pair, REPORT, Report, State};
+use frame::{Header, PAIR, Pair, REPORT, Report};
 use ncmesh_code::Coded;
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::registry::{Constructor, Entry};
@@ -92,6 +92,7 @@ use pairs::hears;
 use std::collections::BTreeMap;
 use traffic::Traffic;
 use turns::{Turns, Used};
+use upstream::Arrived;
 
 /// Name of the scheme.
 pub const NAME: &str = "braid";
@@ -274,7 +275,8 @@ impl Braid {
             }
             _ => return,
         }
-        self.hear_state(cx, id, sender, (header.state, header.number), true);
+        let said = Said { state: header.state, number: header.number };
+        self.hear_state(cx, id, sender, said, true);
         let packet_time = self.packet_time();
         let room = self.config.backlog;
         let Some(flow) = self.flows.get_mut(&id.key()).filter(|flow| !flow.is_source()) else {
@@ -289,7 +291,7 @@ impl Braid {
         if is_for_me {
             let frames = flow.upstream.frames_until(sender, header.number);
             used = Some(Used { node: sender, frames });
-            flow.upstream.hear_parent(sender, (header.state, header.number), cx.now);
+            flow.upstream.hear_parent(sender, said, cx.now);
             if header.state.collides {
                 self.turns.note_collisions(cx.now);
             }
@@ -302,7 +304,8 @@ impl Braid {
         };
         if is_for_me {
             let sends = flow.next(room, packet_time, cx.now).is_some();
-            flow.upstream.note_packet((is_innovative, header.poll), sends, packet_time, cx.now);
+            let packet = Arrived { is_innovative, polls: header.poll };
+            flow.upstream.note_packet(packet, sends, packet_time, cx.now);
         }
         flow.leave_when_done();
         flow.note_room(room, cx.now);
@@ -318,9 +321,10 @@ impl Braid {
         cx: &mut Context<'_>,
         id: FlowInstance,
         node: NodeId,
-        (state, number): (State, u16),
+        said: Said,
         sends: bool,
     ) {
+        let state = said.state;
         let packet_time = self.packet_time();
         let room = self.config.backlog;
         let known = self.flows.get_mut(&id.key());
@@ -337,7 +341,7 @@ impl Braid {
             return cx.counters.drop(DropReason::Malformed);
         }
         if is_child {
-            self.forwarding += flow.hear_child((state, number), (room, packet_time), cx.now);
+            self.forwarding += flow.hear_child(said, Pace { room, packet_time }, cx.now);
             if sends {
                 flow.make_way(packet_time, cx.now);
             }
@@ -368,8 +372,8 @@ impl Braid {
             return cx.counters.drop(DropReason::Malformed);
         }
         self.heed_turn(cx, report.child, report.flow, report.state, Some(report.parent));
-        let numbered = (report.state, report.number);
-        self.hear_state(cx, report.flow, report.child, numbered, false);
+        let said = Said { state: report.state, number: report.number };
+        self.hear_state(cx, report.flow, report.child, said, false);
         let ends = (report.child, report.next_hop, report.parent);
         if is_passed_on(cx.topology, cx.me, ends, METRIC) {
             let key = (report.flow.key(), report.child, report.parent);

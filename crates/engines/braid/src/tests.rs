@@ -9,6 +9,7 @@ mod turns;
 
 use super::flight::Handled;
 use super::*;
+use crate::frame::State;
 use ncmesh_engine::Event;
 use ncmesh_engine::TxResult;
 use ncmesh_engine::counters::Counters;

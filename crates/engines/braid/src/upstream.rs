@@ -4,6 +4,7 @@
 //! goes out where that is not heard in time: at the destination, over links that lose, and when the
 //! node before waits for room.
 
+use super::child::Said;
 use super::flight::Handled;
 use super::frame::State;
 use ncmesh_engine::time::{Duration, Instant};
@@ -41,17 +42,24 @@ struct Promise {
     delivery: f64,
 }
 
+/// A packet of the parent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived {
+    pub is_innovative: bool,
+    /// Whether it asks for a report.
+    pub polls: bool,
+}
+
 impl Upstream {
-    /// Notes a packet of the parent: whether it was innovative and asks for a report. If this node
-    /// sends packets, those tell soon enough.
+    /// Notes a packet of the parent. If this node sends packets, those tell soon enough.
     pub(crate) fn note_packet(
         &mut self,
-        (is_innovative, polls): (bool, bool),
+        packet: Arrived,
         sends: bool,
         packet_time: Duration,
         now: Instant,
     ) {
-        if polls || !is_innovative {
+        if packet.polls || !packet.is_innovative {
             let wait = if sends { packet_time.mul_f64(WAIT) } else { Duration::ZERO };
             self.report(now + wait);
         }
@@ -65,14 +73,11 @@ impl Upstream {
     }
 
     /// Notes that this node sends packets to this one, and says this of itself.
-    pub(crate) fn hear_parent(
-        &mut self,
-        node: NodeId,
-        (state, number): (State, u16),
-        now: Instant,
-    ) {
-        (self.parent, self.parent_state) = (Some(node), state);
-        (self.heard_at, self.number) = (now, number);
+    pub(crate) fn hear_parent(&mut self, node: NodeId, said: Said, now: Instant) {
+        self.parent = Some(node);
+        self.parent_state = said.state;
+        self.number = said.number;
+        self.heard_at = now;
     }
 
     /// Returns the last frame of that node that was handled here.

@@ -1,9 +1,9 @@
 //! One hop: what is on its way to the next node, what that has, and when the node before is told.
 
 use super::*;
-use crate::child::Child;
+use crate::child::{Child, Link, Pace, Said};
 use crate::flight::{Filling, Flight};
-use crate::upstream::Upstream;
+use crate::upstream::{Arrived, Upstream};
 
 /// A frame of this number with the packet of this number.
 pub(super) fn carrying(number: u16) -> Filling {
@@ -12,6 +12,21 @@ pub(super) fn carrying(number: u16) -> Filling {
 
 /// A state covers what was sent before it was written, whether it arrived or not, and leaves what
 /// came afterwards.
+const POLL: Arrived = Arrived { is_innovative: true, polls: true };
+
+pub(super) fn said(state: State, number: u16) -> Said {
+    Said { state, number }
+}
+
+pub(super) fn pace(room: u8) -> Pace {
+    Pace { room, packet_time: PACKET_TIME }
+}
+
+/// Returns a link over which this share of frames arrives, both ways.
+pub(super) fn link(share: f64) -> Link {
+    Link { there: share, back: share }
+}
+
 #[test]
 fn a_state_covers_what_was_sent_before_it_was_written() {
     let mut flight = Flight::default();
@@ -49,8 +64,8 @@ fn a_next_hop_that_handled_nothing_covers_all_that_was_sent() {
 
 #[test]
 fn a_next_hop_lacks_what_did_not_arrive() {
-    let mut child = Child::new(NodeId(2), 0, (0.5, 0.5), at(0));
-    child.hear((state(0, 0), 1), true, (8, PACKET_TIME), at(0));
+    let mut child = Child::new(NodeId(2), 0, link(0.5), at(0));
+    child.hear(said(state(0, 0), 1), true, pace(8), at(0));
     (0..8).for_each(|n| child.note_filled(&carrying(n), 0.0, PACKET_TIME, at(1)));
     child.flight.note_sent(at(1));
     assert!(
@@ -58,16 +73,16 @@ fn a_next_hop_lacks_what_did_not_arrive() {
             && (child.backlog(PACKET_TIME, at(0)) - 4.0).abs() < 1e-9
     );
     // Two of the eight arrived: the link is worse than link state told.
-    assert_eq!(child.hear((state(0, 0b11), 2), true, (8, PACKET_TIME), at(2)), Some(2));
+    assert_eq!(child.hear(said(state(0, 0b11), 2), true, pace(8), at(2)), Some(2));
     assert!(child.delivery() < 0.5 && (child.lacks(6) - 6.0).abs() < 1e-9);
     // An older frame is no news.
-    assert_eq!(child.hear((state(0, 0), 1), true, (8, PACKET_TIME), at(3)), None);
+    assert_eq!(child.hear(said(state(0, 0), 1), true, pace(8), at(3)), None);
     assert!(child.state.has(1) && child.state.has(2) && !child.state.has(0));
 }
 
 #[test]
 fn a_silent_next_hop_is_asked_more_and_more_rarely_and_gets_nothing_else() {
-    let mut child = Child::new(NodeId(2), 0, (1.0, 1.0), at(0));
+    let mut child = Child::new(NodeId(2), 0, link(1.0), at(0));
     let mut now = at(0);
     let mut pauses = Vec::new();
     for _ in 0..10 {
@@ -79,13 +94,13 @@ fn a_silent_next_hop_is_asked_more_and_more_rarely_and_gets_nothing_else() {
     }
     assert_eq!(pauses, [12, 12, 24, 48, 48, 96, 192, 192, 250, 250]);
     assert!(!child.answers());
-    child.hear((state(0, 0), 1), true, (8, PACKET_TIME), now);
+    child.hear(said(state(0, 0), 1), true, pace(8), now);
     assert!(child.answers());
 }
 
 #[test]
 fn it_is_learned_how_soon_a_next_hop_answers() {
-    let mut child = Child::new(NodeId(2), 0, (1.0, 1.0), at(0));
+    let mut child = Child::new(NodeId(2), 0, link(1.0), at(0));
     let lost_after = |child: &mut Child, ms| {
         child.note_filled(&Filling { asks: true, ..carrying(0) }, 0.0, PACKET_TIME, at(ms));
         child.timeouts(100, PACKET_TIME).min().unwrap().since(at(ms)).as_millis()
@@ -96,12 +111,11 @@ fn it_is_learned_how_soon_a_next_hop_answers() {
         for i in 0..80 {
             let begin = start + 100 * i;
             lost_after(&mut child, begin);
-            let news = (state(0, 0), begin as u16);
-            child.hear(news, true, (100, PACKET_TIME), at(begin + took));
+            child.hear(said(state(0, 0), begin as u16), true, pace(100), at(begin + took));
         }
         let now = start + 9_000;
         assert_eq!(lost_after(&mut child, now), expected, "{took}");
-        child.hear((state(0, 0), now as u16), true, (100, PACKET_TIME), at(now + took));
+        child.hear(said(state(0, 0), now as u16), true, pace(100), at(now + took));
     }
 }
 
@@ -115,7 +129,7 @@ fn upstream() -> Upstream {
 fn a_report_is_repeated_until_it_is_heard_with_some_certainty() {
     let copies = |delivery: f64| {
         let mut upstream = upstream();
-        upstream.note_packet((true, true), false, PACKET_TIME, at(0));
+        upstream.note_packet(POLL, false, PACKET_TIME, at(0));
         let mut sent = 0;
         while let Some(due) = upstream.due() {
             assert_eq!(upstream.reports_to(due), Some(NodeId(1)));
@@ -128,9 +142,10 @@ fn a_report_is_repeated_until_it_is_heard_with_some_certainty() {
     // A packet that asks for nothing is not answered unless it was here already. A data frame
     // meanwhile says the same.
     let mut upstream = upstream();
-    (0..40).for_each(|_| upstream.note_packet((true, false), true, PACKET_TIME, at(0)));
+    let packet = Arrived { polls: false, ..POLL };
+    (0..40).for_each(|_| upstream.note_packet(packet, true, PACKET_TIME, at(0)));
     assert_eq!(upstream.due(), None);
-    upstream.note_packet((false, false), true, PACKET_TIME, at(0));
+    upstream.note_packet(Arrived { is_innovative: false, polls: false }, true, PACKET_TIME, at(0));
     assert_eq!(upstream.due(), Some(at(3)));
     upstream.note_told(0.9, PACKET_TIME, at(1));
     assert_eq!(upstream.due(), None);
@@ -141,7 +156,7 @@ fn a_report_is_repeated_until_it_is_heard_with_some_certainty() {
 fn a_link_that_was_good_before_the_flow_began_needs_no_copies() {
     let mut upstream = upstream();
     let copies = |upstream: &mut Upstream, delivery: f64| {
-        upstream.note_packet((true, true), false, PACKET_TIME, at(0));
+        upstream.note_packet(POLL, false, PACKET_TIME, at(0));
         let mut sent = 0;
         while let Some(due) = upstream.due() {
             upstream.note_told(delivery, PACKET_TIME, due);

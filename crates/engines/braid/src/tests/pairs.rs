@@ -1,6 +1,6 @@
 //! Packets of two flows in one frame.
 
-use super::hop::carrying;
+use super::hop::{carrying, link, pace, said};
 use super::*;
 use crate::child::Child;
 
@@ -77,14 +77,14 @@ fn flows_that_cross_are_paired_for_nodes_that_overhear_the_other_source() {
 
 #[test]
 fn pairs_that_are_not_separated_come_to_an_end_for_a_while() {
-    let mut child = Child::new(NodeId(2), 0, (1.0, 1.0), at(0));
+    let mut child = Child::new(NodeId(2), 0, link(1.0), at(0));
     let mut packets = 0..;
     while child.separates(1.0, at(0)) > 0.0 {
         let packet = packets.next().unwrap();
         assert!(packet < 40, "it gets pairs for ever");
         child.note_filled(&carrying(0), 0.0, PACKET_TIME, at(0));
         child.note_paired(packet, 1.0);
-        child.hear((state(0, 0), packet as u16), true, (8, PACKET_TIME), at(0));
+        child.hear(said(state(0, 0), packet as u16), true, pace(8), at(0));
     }
     assert_eq!(child.separates(1.0, at(4_999)), 0.0);
     assert_eq!(child.separates(0.8, at(5_000)), 0.8);
