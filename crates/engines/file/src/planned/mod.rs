@@ -39,7 +39,7 @@ use ncmesh_engine::file::{Begun, FileLimits};
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::{Context, Filled, Frame, TxReport};
-use ncmesh_transfer::frame::{DATA, REPORT};
+use ncmesh_transfer::frame::REPORT;
 use ncmesh_transfer::sink::SinkPhase;
 use ncmesh_transfer::{Carrier, FileMulticast, FileSource, PacketConfig, Transfers};
 use ncmesh_wire::{FlowId, NodeId, ServiceId};
@@ -302,9 +302,9 @@ impl Carrier for Planned {
             let piggyback = transfers.acks.piggyback(flow);
             let source = transfers.sources.get_mut(&flow)?;
             let turns = self.sending.get_mut(&flow)?;
-            let to = turns.fill(cx, source, piggyback, &*self.scheme, out)?;
+            let filled = turns.fill(cx, source, piggyback, &*self.scheme, out)?;
             self.on_air = OnAir::SourceData(flow);
-            Some(Filled { kind: DATA, to })
+            Some(filled)
         }
     }
 

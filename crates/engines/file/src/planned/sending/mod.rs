@@ -19,9 +19,9 @@ use ncmesh_code::Encoder;
 use ncmesh_engine::counters::Payload;
 use ncmesh_engine::file::{BatchSet, Manifest};
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::{Context, TxResult};
+use ncmesh_engine::{Context, Filled, TxResult};
 use ncmesh_transfer::FileSource;
-use ncmesh_transfer::frame::{Ack, write_packet};
+use ncmesh_transfer::frame::{Ack, DATA, write_packet};
 use ncmesh_transfer::source::Quorum;
 use ncmesh_wire::NodeId;
 use rate_limit::RateLimiter;
@@ -145,7 +145,7 @@ impl Turns {
     }
 
     /// Appends a data packet. Begins a turn if none is under way. Returns `None` if there is
-    /// nothing to send after all, else the node that it goes to; `Some(None)` for a broadcast.
+    /// nothing to send after all.
     pub(super) fn fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -153,7 +153,7 @@ impl Turns {
         piggyback: Option<Piggyback>,
         scheme: &dyn Scheme,
         out: &mut Vec<u8>,
-    ) -> Option<Option<NodeId>> {
+    ) -> Option<Filled> {
         if self.turn.is_none() {
             self.begin_turn(cx, source, scheme)?;
         }
@@ -191,7 +191,7 @@ impl Turns {
         if scheme.switching() == Switching::RoundRobin && turn.is_used_up() {
             self.turn = None;
         }
-        Some(to)
+        Some(Filled { kind: DATA, to })
     }
 
     /// Begins a turn on the next batch. Returns `None` if there is none, or it cannot be read.
