@@ -247,9 +247,14 @@ async fn a_player_ends_when_its_node_does_not_play_the_group_for_it() {
 async fn closing_the_terminal_leaves_the_group_unless_the_command_outlives_it() {
     let _room = room().await;
     let lab = line_of("delta").await;
-    for (first, remain) in [("env", 0), ("nohup", 1)] {
-        let mut command = Command::new(first);
-        command.arg(env!("CARGO_BIN_EXE_ncmesh")).arg("--api").arg(lab.client(1).socket());
+    // The tests themselves may run under nohup.
+    for (signal, remain) in [("--default-signal=HUP", 0), ("--ignore-signal=HUP", 1)] {
+        let mut command = Command::new("env");
+        command
+            .arg(signal)
+            .arg(env!("CARGO_BIN_EXE_ncmesh"))
+            .arg("--api")
+            .arg(lab.client(1).socket());
         command.args(["stream", "receive", "--group", "tv", "--rtp", "6004"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut receive = Running(command.spawn().unwrap());
