@@ -264,7 +264,7 @@ fn malformed_frames_are_malformed_to_the_dissector_and_to_no_one_else() {
 
 /// Returns an announcement without receivers.
 fn announcement(size: u64, generation: u8, symbol_size: u16, name: &[u8]) -> Vec<u8> {
-    let mut body = hex("000301020304 0000000000000007 00000009 80");
+    let mut body = hex("000301020304 0000000000000007 00000009 80 00");
     body.extend(size.to_be_bytes());
     body.push(generation);
     body.extend(symbol_size.to_be_bytes());

@@ -177,7 +177,7 @@ fn states_behind_a_hello() {
 fn an_announcement() {
     let root = "aa".repeat(32);
     let hash = "bb".repeat(32);
-    let head = "000301020304 0000000000000007 00000009 80 00000000000003e8 20 0578";
+    let head = "000301020304 0000000000000007 00000009 80 0a 00000000000003e8 20 0578";
     let body = [head, &root, &hash, "05 612e62696e 0001 0005 01"].concat();
     let fields = [
         ("ncmesh.type", "announcement"),
@@ -188,6 +188,7 @@ fn an_announcement() {
         ("ncmesh.number", "9"),
         ("ncmesh.announcement.phase", "0"),
         ("ncmesh.announcement.may_join", "1"),
+        ("ncmesh.announcement.airtime", "10"),
         ("ncmesh.announcement.size", "1000"),
         ("ncmesh.announcement.generation", "32"),
         ("ncmesh.announcement.symbol_size", "1400"),
@@ -424,7 +425,7 @@ fn every_registered_engine_is_known_by_name() {
     let Some(tshark) = Tshark::new() else { return };
     let dir = tempfile::tempdir().unwrap();
     // Announcements are the frames that all file schemes write alike.
-    let head = "000301020304 0000000000000007 00000009 80";
+    let head = "000301020304 0000000000000007 00000009 80 00";
     let hashes = "aa".repeat(64);
     let body = [head, "00000000000003e8 20 0578", &hashes, "05 612e62696e 0000"].concat();
     for entry in REGISTRY.of(ServiceKind::File) {
