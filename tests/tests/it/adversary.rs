@@ -309,7 +309,10 @@ fn a_member_that_lies_corrupts_no_file_and_stops_nothing_for_good() {
                 "{name}: {during:.2} while a member lies, {after:.2} of {usual:.2} afterwards"
             );
             assert!(during >= FLOOR, "{name}: {during} while a member lies");
-            assert!(after >= 0.95 * usual, "{name}: {after} of {usual} afterwards");
+            // A scheme that repairs nothing loses packets by chance: two deviations of that.
+            let packets = f64::from(PACKETS - ATTACKED - RECOVERY);
+            let chance = 2.0 * (2.0 * usual * (1.0 - usual) / packets).sqrt();
+            assert!(after >= 0.95 * usual - chance, "{name}: {after} of {usual} afterwards");
         }
     }
 }
