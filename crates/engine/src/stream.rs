@@ -27,7 +27,7 @@ impl Deadline {
     /// Least and greatest deadline, milliseconds.
     pub const RANGE: core::ops::RangeInclusive<u16> = 20..=5000;
 
-    /// Returns a deadline of so many milliseconds, if it is in [`RANGE`](Self::RANGE).
+    /// Returns the deadline of `ms` milliseconds, or `None` outside of [`RANGE`](Self::RANGE).
     #[must_use]
     pub fn of_ms(ms: u16) -> Option<Self> {
         Self::RANGE.contains(&ms).then_some(Self { ms })

@@ -116,7 +116,7 @@ impl UseThere {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     Service(ServiceKind),
-    /// Data of files that give way to all else, and what all files say besides their data.
+    /// Data of files in the background, and all frames of files that are no data.
     Background,
 }
 

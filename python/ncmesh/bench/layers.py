@@ -7,7 +7,7 @@ flow x_t of them from the source, at most the rate of the layer. Of a layer a re
 larger share than of the one below it. Nodes of a clique of the conflict graph send one after the
 other, so all that they send of all layers fits into one second.
 
-What is maximised is the sum over receivers of log(xi + rate). The program has tangents in place of
+The program maximises the sum over receivers of log(xi + rate). It has tangents in place of
 the logarithm, so its optimum is above that of the problem, by less than 0.01 a receiver. It is a
 bound: it knows no headers of links, feedback, collisions or deadlines.
 """

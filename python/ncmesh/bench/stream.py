@@ -1,9 +1,10 @@
 """
 The stream part: layers from sources to receivers, by every stream scheme.
 
-What is offered follows from the mesh. An uncoded tree takes so many transmissions of a packet to
-all receivers, `tree_transmissions`, and the channel so many frames a second; their ratio is what
-such a tree could carry if nodes sent one after the other. A case offers shares of that.
+The rates that are offered follow from the mesh. The frames that the channel takes in a second,
+divided by the transmissions of a packet to all receivers over an uncoded tree
+(`tree_transmissions`), are the rate that such a tree could carry if nodes sent one after the other.
+A case offers shares of that rate.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MEASURED_S = 30.0
 PACKET = 1_000
 
 NAMES = ("base", "more", "most")
-# Shares of what an uncoded tree could carry that the layers of a case have: so many of them fit.
+# Rates of the layers of a case, as shares of that rate, by the number of layers that fit.
 FITS = {
     0: (1.4, 0.6, 0.6),
     1: (0.5, 0.8, 0.8),

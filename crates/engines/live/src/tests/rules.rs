@@ -146,9 +146,10 @@ fn floods_of_streams_children_and_packets_are_bounded() {
         node.data(1, 0, number, 0);
     }
     assert_eq!(node.dropped(DropReason::Full) - before, 3000 - 2048);
-    // A parent is no child, a layer that the stream does not have none of it.
+    // A report of the parent is not one of a child.
     node.report(1, &report(2, 1, Got::default()));
     assert_eq!(node.dropped(DropReason::Stale), 1);
+    // The stream has no third layer.
     node.data(1, 2, 0, 0);
     assert_eq!(node.dropped(DropReason::Malformed), 1);
 }
