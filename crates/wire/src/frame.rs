@@ -148,7 +148,7 @@ pub struct SealedFrame<'a> {
     /// The encrypted body.
     pub body: &'a [u8],
     /// The authentication tag.
-    pub tag: &'a [u8],
+    pub tag: &'a [u8; TAG_LEN],
 }
 
 /// Splits a datagram of one of these `versions` into its parts, without verifying them.
@@ -177,7 +177,7 @@ pub fn parse(datagram: &[u8], versions: Versions) -> Result<SealedFrame<'_>, Ope
     };
     let header = fields().map_err(|_| OpenError::Foreign)?;
     let (head, rest) = datagram.split_at(HEADER_LEN);
-    let (body, tag) = rest.split_at(rest.len() - TAG_LEN);
+    let (body, tag) = rest.split_last_chunk().ok_or(OpenError::Foreign)?;
     Ok(SealedFrame { header, head, body, tag })
 }
 

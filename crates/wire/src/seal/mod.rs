@@ -4,15 +4,15 @@
 //! body and authenticates header and body. Its nonce is the random [`Salt`] of the sender's start,
 //! the sender and the counter.
 //!
-//! XChaCha20 works in two steps, and the first is a key derivation: HChaCha20 makes the key of the
-//! start from the network's key and the salt. The second encrypts under that key, with sender and
-//! counter as the nonce. So each start has a key of its own, and a nonce cannot repeat unless two
-//! starts draw the same 128 bits. Nothing has to be remembered from start to start.
+//! The salt goes into a key derivation, so each start has a key of its own ([`aead`]), with sender
+//! and counter as the nonce. A nonce cannot repeat unless two starts draw the same 128 bits. Nothing
+//! has to be remembered from start to start.
 
-use crate::frame::{self, HEADER_LEN, Header, OpenError, Opened, SealedFrame, Versions};
+mod aead;
+
+use crate::frame::{self, HEADER_LEN, Header, OpenError, Opened, SealedFrame, TAG_LEN, Versions};
 use crate::id::{NodeId, Salt, ServiceId};
-use chacha20poly1305::aead::{AeadInPlace, KeyInit};
-use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
+use aead::StartKey;
 use core::fmt;
 use core::str::FromStr;
 use zeroize::Zeroize;
@@ -83,7 +83,7 @@ impl FromStr for Key {
 #[derive(Clone)]
 pub enum Cipher {
     /// XChaCha20-Poly1305 with the network's key.
-    Sealed(Box<XChaCha20Poly1305>),
+    Sealed(Key),
     /// No protection, with frames of the same length. For simulations, whose results say so.
     Null,
 }
@@ -92,7 +92,7 @@ impl Cipher {
     /// Creates the cipher with `key`.
     #[must_use]
     pub fn new(key: &Key) -> Self {
-        Self::Sealed(Box::new(XChaCha20Poly1305::new(&key.0.into())))
+        Self::Sealed(key.clone())
     }
 
     /// Authenticates and decrypts one frame, of a version that this program understands, into
@@ -117,20 +117,15 @@ impl Cipher {
         frame: &SealedFrame<'_>,
         scratch: &'s mut Vec<u8>,
     ) -> Result<Opened<'s>, OpenError> {
-        let SealedFrame { header, head, body, tag } = frame;
+        let SealedFrame { header, head, body, tag } = *frame;
         scratch.clear();
         scratch.extend_from_slice(body);
-        if let Self::Sealed(aead) = self {
-            let Header { sender, salt, counter, .. } = *header;
-            aead.decrypt_in_place_detached(
-                &nonce(sender, salt, counter),
-                head,
-                scratch,
-                Tag::from_slice(tag),
-            )
-            .map_err(|_| OpenError::Unauthentic)?;
+        if let Self::Sealed(key) = self {
+            StartKey::derive(&key.0, header.salt)
+                .open(number(header.sender, header.counter), head, scratch, *tag)
+                .map_err(|_| OpenError::Unauthentic)?;
         }
-        Opened::parse(*header, scratch)
+        Opened::parse(header, scratch)
     }
 
     /// Returns the salt with which `sender` goes on when the counters of the start `salt` are used
@@ -140,12 +135,19 @@ impl Cipher {
         match self {
             Self::Null => Salt(u128::from_be_bytes(salt.0).wrapping_add(1).to_be_bytes()),
             // Frames count from 1. The key stream of frame 0 is not used otherwise.
-            Self::Sealed(aead) => {
+            Self::Sealed(key) => {
                 let mut next = [0; 16];
-                aead.encrypt_in_place_detached(&nonce(sender, salt, 0), &[], &mut next)
-                    .expect("16 bytes are far below the cipher's limit");
+                StartKey::derive(&key.0, salt).seal(number(sender, 0), &[], &mut next);
                 Salt(next)
             }
+        }
+    }
+
+    /// Returns the key of the start `salt`, or `None` without protection.
+    fn start(&self, salt: Salt) -> Option<StartKey> {
+        match self {
+            Self::Null => None,
+            Self::Sealed(key) => Some(StartKey::derive(&key.0, salt)),
         }
     }
 }
@@ -163,6 +165,8 @@ impl fmt::Debug for Cipher {
 #[derive(Debug)]
 pub struct Sealer {
     cipher: Cipher,
+    /// Key of the present start, derived once.
+    start: Option<StartKey>,
     sender: NodeId,
     salt: Salt,
     counter: u32,
@@ -178,7 +182,7 @@ impl Sealer {
     /// Creates a sealer that goes on with a start after the frame `counter`.
     #[must_use]
     pub fn resume(cipher: Cipher, sender: NodeId, salt: Salt, counter: u32) -> Self {
-        Self { cipher, sender, salt, counter }
+        Self { start: cipher.start(salt), cipher, sender, salt, counter }
     }
 
     /// Returns the salt of the present start.
@@ -207,31 +211,27 @@ impl Sealer {
         // The counter must not wrap, or nonces would repeat. A new start begins instead.
         if self.counter == u32::MAX {
             self.salt = self.cipher.next_salt(self.sender, self.salt);
+            self.start = self.cipher.start(self.salt);
             self.counter = 0;
         }
         self.counter += 1;
-        let sender = self.sender;
-        let salt = self.salt;
-        let counter = self.counter;
+        let Self { sender, salt, counter, .. } = *self;
         let header = Header { version, sender, salt, counter };
         let (head, body) = out.split_at_mut(HEADER_LEN);
         header.write(head);
-        let tag = match &self.cipher {
-            Cipher::Null => Tag::default(),
-            Cipher::Sealed(aead) => aead
-                .encrypt_in_place_detached(&nonce(sender, salt, counter), head, body)
-                .expect("a frame is far shorter than the cipher's limit"),
+        let tag = match &self.start {
+            None => [0; TAG_LEN],
+            Some(start) => start.seal(number(sender, counter), head, body),
         };
         out.extend_from_slice(&tag);
     }
 }
 
-/// Returns the nonce of a frame, 24 bytes: salt, sender, two zeros, counter. The version has no
-/// part in it: a number is used once, whatever the frame is written in.
-fn nonce(sender: NodeId, salt: Salt, counter: u32) -> XNonce {
-    let mut bytes = [0; 24];
-    bytes[..16].copy_from_slice(&salt.0);
-    bytes[16..18].copy_from_slice(&sender.0.to_be_bytes());
-    bytes[20..].copy_from_slice(&counter.to_be_bytes());
-    bytes.into()
+/// Returns what tells the frames under a start's key apart: sender, two zeros, counter. The version
+/// has no part in it: a number is used once, whatever the frame is written in.
+fn number(sender: NodeId, counter: u32) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..2].copy_from_slice(&sender.0.to_be_bytes());
+    bytes[4..].copy_from_slice(&counter.to_be_bytes());
+    bytes
 }

@@ -1,0 +1,45 @@
+//! Cost of sealing and opening a frame, beside RustCrypto's XChaCha20-Poly1305 on its own:
+//! `cargo bench -p ncmesh-wire --bench seal`.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use chacha20poly1305::XChaCha20Poly1305;
+use chacha20poly1305::aead::{AeadInOut, KeyInit};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use ncmesh_wire::{Cipher, Key, NodeId, Salt, Sealer, ServiceId, Versions, frame};
+use std::hint::black_box;
+
+const KEY: [u8; 32] = [7; 32];
+const HEAD: [u8; frame::HEADER_LEN] = [1; frame::HEADER_LEN];
+
+fn seal(c: &mut Criterion) {
+    let mut group = c.benchmark_group("seal");
+    for len in [64, 1500] {
+        let body = vec![3; len];
+        let cipher = Cipher::new(&Key::new(KEY));
+        let mut sealer = Sealer::new(cipher.clone(), NodeId(1), Salt([9; 16]));
+        let mut frame = Vec::new();
+        let mut sealed = || {
+            Sealer::begin(&mut frame, ServiceId(16), 1);
+            frame.extend_from_slice(&body);
+            sealer.seal(&mut frame, Versions::OWN.newest);
+            frame.clone()
+        };
+        group.bench_function(BenchmarkId::new("seal", len), |b| b.iter(&mut sealed));
+        let frame = sealed();
+        let mut scratch = Vec::new();
+        group.bench_function(BenchmarkId::new("open", len), |b| {
+            b.iter(|| black_box(cipher.open(&frame, &mut scratch).unwrap().kind));
+        });
+
+        let peer = XChaCha20Poly1305::new(&KEY.into());
+        let mut buffer = body.clone();
+        group.bench_function(BenchmarkId::new("seal/rustcrypto", len), |b| {
+            b.iter(|| peer.encrypt_inout_detached(&[9; 24].into(), &HEAD, (&mut *buffer).into()));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, seal);
+criterion_main!(benches);
