@@ -36,12 +36,15 @@ pub(super) struct Change {
     pub to: NodeId,
 }
 
-/// A link, seen from one of its ends: what is at the other, and its delivery.
+/// A link, seen from one of its ends: what is at the other, its delivery, and that of the link in
+/// the opposite direction, 0 if there is none. A search of paths meets every link, so it must not
+/// look for the opposite one.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     node: NodeId,
     slot: Slot,
     delivery: f64,
+    back: f64,
 }
 
 /// Usable links of a mesh.
@@ -78,8 +81,12 @@ impl Graph {
     pub(super) fn set(&mut self, from: NodeId, to: NodeId, delivery: Option<f64>, version: u64) {
         let from_slot = self.slot_or_new(from);
         let to_slot = self.slot_or_new(to);
-        let changed = put(&mut self.out[from_slot as usize], (to, to_slot), delivery);
-        put(&mut self.into[to_slot as usize], (from, from_slot), delivery);
+        let back = self.delivery(to_slot, from_slot);
+        let link = |node, slot| Link { node, slot, delivery: delivery.unwrap_or(0.0), back };
+        let changed = put(&mut self.out[from_slot as usize], link(to, to_slot));
+        put(&mut self.into[to_slot as usize], link(from, from_slot));
+        put_back(&mut self.out[to_slot as usize], link(from, from_slot));
+        put_back(&mut self.into[from_slot as usize], link(to, to_slot));
         *self.unasked.get_mut() += usize::from(changed);
         if changed && version > self.complete_from {
             if self.log.len() == LOG
@@ -114,6 +121,11 @@ impl Graph {
         (version >= self.complete_from).then_some(newer.copied())
     }
 
+    /// Returns the number of slots.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// Returns the slot of a node that has or had a link.
     pub(super) fn slot(&self, node: NodeId) -> Option<Slot> {
         self.slots.get(&node).copied()
@@ -141,13 +153,7 @@ impl Graph {
             Direction::To => &self.into,
         };
         links[at as usize].iter().filter_map(move |link| {
-            let back = || match direction {
-                Direction::From => self.delivery(link.slot, at),
-                Direction::To => self.delivery(at, link.slot),
-            };
-            // The way back takes a search that paths of broadcasts do without.
-            let back = if metric.counts_back() { back() } else { 0.0 };
-            Some((link.slot, cost(metric.success(link.delivery, back))?))
+            Some((link.slot, cost(metric.success(link.delivery, link.back))?))
         })
     }
 
@@ -179,19 +185,34 @@ fn find(links: &[Link], node: NodeId) -> Result<usize, usize> {
     links.binary_search_by_key(&node, |link| link.node)
 }
 
-/// Sets or removes a link in a list of links. Returns whether that changed anything.
-fn put(links: &mut Vec<Link>, (node, slot): (NodeId, Slot), delivery: Option<f64>) -> bool {
-    match (find(links, node), delivery) {
-        (Ok(at), Some(delivery)) if links[at].delivery == delivery => return false,
-        (Ok(at), Some(delivery)) => links[at].delivery = delivery,
-        (Ok(at), None) => drop(links.remove(at)),
-        (Err(at), Some(delivery)) => links.insert(at, Link { node, slot, delivery }),
-        (Err(_), None) => return false,
+/// Sets a link in a list of links, or removes it if it delivers nothing. Returns whether that
+/// changed anything.
+fn put(links: &mut Vec<Link>, link: Link) -> bool {
+    let is_there = link.delivery > 0.0;
+    match find(links, link.node) {
+        Ok(at) if links[at].delivery == link.delivery => return false,
+        Ok(at) if is_there => links[at] = link,
+        Ok(at) => drop(links.remove(at)),
+        Err(at) if is_there => links.insert(at, link),
+        Err(_) => return false,
     }
     true
 }
 
+/// Notes what a link delivers at the one in the opposite direction, if there is one.
+fn put_back(links: &mut [Link], link: Link) {
+    if let Ok(at) = find(links, link.node) {
+        links[at].back = link.delivery;
+    }
+}
+
 /// Returns the cost of a link that delivers this share; `None` if nothing can pass it.
 fn cost(delivery: f64) -> Option<u128> {
-    (delivery > 0.0).then(|| WORST_LINK.min((ETX_UNIT / delivery).round() as u128))
+    if delivery <= 0.0 {
+        return None;
+    }
+    let units = ETX_UNIT / delivery + 0.5;
+    // Processors convert to 64 bits; to more, only a function does.
+    let cost = if units < u64::MAX as f64 { u128::from(units as u64) } else { units as u128 };
+    Some(cost.min(WORST_LINK))
 }

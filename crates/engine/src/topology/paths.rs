@@ -1,10 +1,10 @@
 //! Shortest paths, and the cache that shares them between services.
 
 use super::Metric;
-use super::graph::{Change, Direction, ETX_UNIT, Graph};
+use super::graph::{Change, Direction, ETX_UNIT, Graph, Slot};
 use ncmesh_wire::NodeId;
-use pathfinding::directed::dijkstra::dijkstra_all;
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Most roots whose paths are kept.
@@ -22,14 +22,17 @@ pub struct Paths {
 
 impl Paths {
     fn new(graph: &Graph, (root, metric, direction): Key) -> Self {
-        let mut hops = Vec::new();
-        if let Some(start) = graph.slot(root) {
-            let reached = dijkstra_all(&start, |at| graph.steps(*at, direction, metric));
-            let named =
-                |(node, (parent, distance))| (graph.node(node), graph.node(parent), distance);
-            hops.extend(reached.into_iter().map(named));
-            hops.sort_unstable();
-        }
+        let start = graph.slot(root);
+        let reached = start.map(|start| reach(graph, start, direction, metric)).unwrap_or_default();
+        let mut hops: Vec<_> = (0..)
+            .zip(reached)
+            .filter(|(slot, _)| start != Some(*slot))
+            .filter_map(|(slot, reached)| {
+                let Reached { parent, distance } = reached?;
+                Some((graph.node(slot), graph.node(parent), distance))
+            })
+            .collect();
+        hops.sort_unstable();
         Self { root, hops }
     }
 
@@ -108,6 +111,63 @@ impl Paths {
         let Change { from, to, .. } = change;
         passes(from, to) || (metric.counts_back() && passes(to, from))
     }
+}
+
+/// A slot that a search has reached.
+#[derive(Clone, Copy)]
+struct Reached {
+    parent: Slot,
+    distance: u128,
+}
+
+/// A slot whose steps a search has yet to take. The nearest is the greatest, for a heap gives its
+/// greatest first.
+struct Open {
+    slot: Slot,
+    distance: u128,
+}
+
+impl Ord for Open {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.distance.cmp(&self.distance)
+    }
+}
+
+impl PartialOrd for Open {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Open {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Open {}
+
+/// Returns the shortest paths between `start` and each slot (Dijkstra 1959); `None` for those that
+/// it does not reach.
+fn reach(graph: &Graph, start: Slot, direction: Direction, metric: Metric) -> Vec<Option<Reached>> {
+    let mut reached = vec![None; graph.len()];
+    reached[start as usize] = Some(Reached { parent: start, distance: 0 });
+    let mut open = BinaryHeap::from([Open { slot: start, distance: 0 }]);
+    while let Some(Open { slot, distance }) = open.pop() {
+        // A shorter way was found since, and its steps were taken.
+        if reached[slot as usize].is_some_and(|known| known.distance < distance) {
+            continue;
+        }
+        for (next, cost) in graph.steps(slot, direction, metric) {
+            let known = &mut reached[next as usize];
+            let distance = distance + cost;
+            if known.is_none_or(|known| distance < known.distance) {
+                *known = Some(Reached { parent: slot, distance });
+                open.push(Open { slot: next, distance });
+            }
+        }
+    }
+    reached
 }
 
 /// Root of paths, what they count, and where they lead.
