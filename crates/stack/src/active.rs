@@ -81,7 +81,8 @@ impl Active<'_> {
         self.stack.egress.used(slot, report.airtime, weight);
         let service = self.stack.service_id(slot);
         self.stack.counters.count_airtime(service, kind, report.airtime);
-        self.stack.control.note_airtime(len, report.airtime, slot == slot::CONTROL);
+        let is_control = slot == slot::CONTROL;
+        self.stack.control.note_airtime(len, report.airtime, is_control, self.stack.now);
         if let Some(index) = slot.checked_sub(slot::ENGINES) {
             self.with_engine(index, |engine, cx| engine.handle_tx_report(cx, report));
         }

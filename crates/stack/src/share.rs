@@ -167,14 +167,14 @@ pub(crate) struct HeardFrame {
 
 /// Use of the channel by one service, as a share of the time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Use {
+pub(crate) struct Use {
     share: f64,
     at: Instant,
 }
 
 impl Use {
     /// Returns the share over about the last [`WINDOW`].
-    fn now(&self, now: Instant) -> f64 {
+    pub(crate) fn now(&self, now: Instant) -> f64 {
         let age = now.since(self.at);
         if age >= WINDOW {
             return 0.0;
@@ -182,7 +182,7 @@ impl Use {
         self.share * (-age.as_secs_f64() / WINDOW.as_secs_f64()).exp()
     }
 
-    fn add(&mut self, airtime: Duration, now: Instant) {
+    pub(crate) fn add(&mut self, airtime: Duration, now: Instant) {
         self.share = self.now(now) + airtime.as_secs_f64() / WINDOW.as_secs_f64();
         self.at = now;
     }

@@ -126,6 +126,20 @@ fn a_mesh_that_is_cut_in_two_and_joined_again_knows_both_soon() {
     }
 }
 
+/// Power comes back: 120 nodes with about 25 neighbours each begin at once.
+#[test]
+fn a_crowd_that_starts_at_once_soon_knows_all_of_itself() {
+    for seed in 1..=3 {
+        let mut rng = random(seed, "crowd");
+        let places = places(120, (900.0, 900.0), &mut rng);
+        let mut s = Simulation::new(daemons(&places, seed)).unwrap();
+        place(&mut s, &places, |_, _| false);
+        s.run_for(Duration::from_secs(20));
+        let (known, pairs) = reached(&s, |_, _| true);
+        assert_eq!(known, pairs, "seed {seed}");
+    }
+}
+
 /// Fifty vehicles at 15 m/s, each to one random place after another.
 #[test]
 fn vehicles_have_no_path_over_a_link_that_has_been_gone_for_long() {

@@ -11,7 +11,7 @@ use crate::config::StackConfig;
 use crate::link::{FrameHeard, Link, MAX_ASKED, MAX_LATE, Received};
 use crate::peers::Peers;
 use crate::route::{Asked, Compare, Origin, Route, States, Wanted};
-use crate::share::{Told, Uses};
+use crate::share::{Told, Use, Uses};
 pub use frame::LAYOUTS;
 use frame::{read_hello, write_hello};
 use ncmesh_engine::counters::DropReason;
@@ -41,6 +41,9 @@ const MAX_HELLO: usize =
 const PROBE_LEN: usize = 1000;
 /// Share of the airtime around a node that it and its neighbours may use for link states.
 const SHARE: f64 = 0.12;
+/// Part of that share, as far as nobody uses it, that one node may take. It trades the time in which
+/// news pass a node on which many depend for airtime where all have much to tell.
+const OF_UNUSED: f64 = 0.25;
 /// Number of neighbours that a node without any reckons with.
 const LEAST_NEIGHBORS: usize = 4;
 /// Time for which unused airtime may be saved up.
@@ -62,6 +65,8 @@ pub(crate) struct Control {
     pub peers: Peers,
     /// Airtime that link states may use now, s, as of a time. Below 0 they must wait.
     budget: (f64, Instant),
+    /// Airtime that control takes around this node.
+    used: Use,
     /// Whether states that did not fit behind proofs are due before other proofs.
     are_proofs_late: bool,
     /// Use of the time by services around this node, if there are several, for its next hello; and
@@ -84,6 +89,7 @@ impl Control {
             route: Route::new(config.route.clone(), origin, mtu.saturating_sub(MAX_HELLO), now),
             peers: Peers::new(config.node, config.salt),
             budget: (0.0, now),
+            used: Use::default(),
             are_proofs_late: false,
             uses: None,
             told_uses: None,
@@ -168,6 +174,11 @@ impl Control {
 
     /// Notes a frame that was heard from a node in its start, after it was handled.
     pub(crate) fn note_frame(&mut self, frame: FrameHeard, now: Instant) {
+        if frame.is_control
+            && let Some(airtime) = self.link.airtime(frame.len)
+        {
+            self.used.add(airtime, now);
+        }
         self.link.note_frame(frame, now);
     }
 
@@ -191,7 +202,8 @@ impl Control {
             return;
         }
         let neighbors = self.link.crowd().max(LEAST_NEIGHBORS) as f64;
-        let rate = SHARE / neighbors;
+        let unused = (SHARE - self.used.now(now)).max(0.0);
+        let rate = (SHARE / neighbors).max(OF_UNUSED * unused);
         let (left, at) = self.budget;
         let saved = left + rate * now.since(at).as_secs_f64();
         self.budget = (saved.min(rate * SAVED.as_secs_f64()), now);
@@ -199,9 +211,16 @@ impl Control {
     }
 
     /// Notes the airtime of a frame of `len` bytes, and charges one of control for it.
-    pub(crate) fn note_airtime(&mut self, len: usize, airtime: Duration, is_control: bool) {
+    pub(crate) fn note_airtime(
+        &mut self,
+        len: usize,
+        airtime: Duration,
+        is_control: bool,
+        now: Instant,
+    ) {
         self.link.note_airtime(len, airtime);
         if is_control {
+            self.used.add(airtime, now);
             self.budget.0 -= airtime.as_secs_f64();
         }
     }

@@ -53,8 +53,8 @@ const MAX_RETOLD: usize = 8;
 const DIFFERENCE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The same for a neighbour whose digest has never equalled ours, once no news come any more.
 const FIRST_TIMEOUT: Duration = Duration::from_millis(500);
-/// Pauses after a comparison. They double after a failure; over a poor link, after as many failures
-/// as are to be expected before a question and its answer arrive.
+/// Pauses after a comparison. They double after as many failures as are to be expected before a
+/// question and its answer arrive.
 const PAUSES: Backoff =
     Backoff { first: Duration::from_millis(600), longest: Duration::from_millis(600 << 4) };
 /// Least quality of a link over which questions help.
@@ -302,8 +302,7 @@ impl Repair {
         open.retain(|(.., quality)| *quality >= best / 2.0);
         let (tries, neighbor, quality) =
             open.into_iter().min_by_key(|(tries, n, _)| (*tries, *n))?;
-        let needed = if quality < ASKING_HELPS { quality.max(POOREST) } else { 1.0 };
-        let doublings = (f64::from(tries) * needed) as u32;
+        let doublings = (f64::from(tries) * quality.max(POOREST)) as u32;
         let next = now + PAUSES.pause(doublings);
         let difference = self.differences.get_mut(&neighbor)?;
         (difference.tries, difference.next) = (tries + 1, next);
