@@ -90,6 +90,23 @@ fn a_file_in_the_background_gives_way_to_a_connection() {
     }
 }
 
+/// A file without a bound does not wait for one of the same node that may take little airtime.
+#[test]
+fn files_in_the_background_have_bounds_of_their_own() {
+    let file = |size: &str, most: u8| {
+        format!("[[traffic]]\nfrom = \"a\"\nto = [\"c\"]\nsize = \"{size}\"\nbackground = {most}\n")
+    };
+    for (name, mesh) in meshes() {
+        let alone = outcome(&mesh, &file("1MB", 100));
+        let both = outcome(&mesh, &[file("1MB", 100), file("100kB", 2)].concat());
+        let receivers = &both.transfer().unwrap().receivers;
+        assert!(receivers.iter().all(|r| r.verified), "{name}: {receivers:?}");
+        let [free, bounded] = [0, 1].map(|file| receivers[file].seconds.unwrap());
+        assert!(free < 1.3 * seconds(&alone), "{name}: {free} s, alone {} s", seconds(&alone));
+        assert!(bounded > 3.0 * free, "{name}: {bounded} s beside {free} s");
+    }
+}
+
 /// Reports to a relay far from the connection collide with that. They come through all the same.
 #[test]
 fn a_file_reaches_those_who_do_not_hear_the_connection() {
