@@ -367,19 +367,18 @@ class StreamQueue:
     """Packets sent by layer, since the queue exists."""
     dropped: tuple[int, ...]
     """Packets dropped by layer, since the queue exists."""
+    no_room: tuple[int, ...]
+    """Number of these for which there was no room, by layer. The time of the others was over."""
     lost: int
     """Packets that the radio gave up on, since the queue exists."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sharing:
-    """
-    How services that ran side by side shared the channel, from the start of the run to the end of
-    the first service.
-    """
+    """How services shared the channel until the first of them ended."""
 
     seconds: float
-    """Length of that time, s."""
+    """Time from the start of all until then, s."""
     airtime: dict[str, float]
     """
     Time for which frames of each service were on the air, of all nodes, divided by that time. Nodes

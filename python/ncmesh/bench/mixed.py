@@ -12,8 +12,8 @@ The mixed part: services side by side, each by a scheme of its own.
 Connection and packets go between the source of the file and its first receiver. The goodput of a
 file is its length over the time until the last receiver has it. The others are measured for 30 s
 after 5 s, in which the file begins. `fairness` is Jain's index of the airtime of services by their
-weights, and of the goodputs of two files. A set of schemes has a name for each service, with `+` between
-them.
+weights, and of the goodputs of two files. A set of schemes has a name for each service, with `+`
+between them.
 """
 
 from __future__ import annotations

@@ -7,11 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How services that ran side by side shared the channel, from the start of the run to the end of
-/// the first service.
+/// How services shared the channel until the first of them ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct SharingOutcome {
-    /// Length of that time, s.
+    /// Time from the start of all until then, s.
     pub seconds: f64,
     /// Time for which frames of each service were on the air, of all nodes, divided by that time.
     /// Nodes that do not hear each other send at the same time, so the sum may exceed 1.
