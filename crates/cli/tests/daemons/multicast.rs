@@ -223,6 +223,7 @@ allow-interfaces=ncmesh0
 allow-point-to-point=yes
 END
 dbus-daemon --config-file=/run/bus.conf --nofork --nopidfile &
+until test -S /run/dbus/system_bus_socket; do sleep 0.1; done
 avahi-daemon --file=/run/avahi.conf --no-drop-root --no-chroot --no-rlimits &
 until \"$@\"; do sleep 1; done
 ";
