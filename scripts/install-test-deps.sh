@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests use beside Rust: network namespaces and packet filters for the radio
-# tests, iperf3, iperf, ping and setpriv for tunnels, a C++ compiler for the fuzzer's engine,
+# tests, iperf3, iperf, ping, setpriv and Avahi for tunnels, a C++ compiler for the fuzzer's engine,
 # Python's venv, Wireshark's tshark for captures and their dissector, ffmpeg for streams of video,
 # Chromium for the console, Prometheus for the metrics, QEMU for the NEON kernels, systemd's check
 # of units. Without root or apt it only says what is missing; tests that need it are then skipped,
@@ -13,6 +13,9 @@ need nft nftables
 need iperf3 iperf3
 need iperf iperf
 need ping iputils-ping
+need avahi-daemon avahi-daemon
+need avahi-browse avahi-utils
+need dbus-daemon dbus
 need setpriv util-linux
 need g++ g++
 need python3 python3

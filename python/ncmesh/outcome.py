@@ -32,13 +32,13 @@ class Outcome:
     nodes: dict[str, Usage]
     """Use of the channel by each node since it started, by name."""
     bytes: int | None = None
-    """Size of the file, bytes."""
+    """Size of the files, bytes."""
     receivers: tuple[Receiver, ...] = ()
-    """Result of each receiver, in the scenario's order."""
+    """Result of each receiver of each file, in the scenario's order."""
     source_redundancy: float | None = None
-    """Payload bytes of the source's packets, divided by the size of the file."""
+    """Payload bytes of the sources' packets, divided by the size of the files."""
     forwarders: tuple[str, ...] = ()
-    """Nodes that the source listed as forwarders."""
+    """Nodes that the sources listed as forwarders."""
     flows: tuple[Flow, ...] = ()
     """Result of each flow, in the scenario's order."""
     coding: dict[str, Coding] = field(default_factory=dict)
@@ -56,6 +56,8 @@ class Outcome:
     """
     Processor time of each daemon while the streams ran, as a share of one core, by node. Lab only.
     """
+    sharing: Sharing | None
+    """How services shared the channel. Null if one ran alone."""
     seed: int | None = None
     """Seed of all random draws. Simulator only."""
     sealed: bool | None = None
@@ -82,6 +84,11 @@ class Usage:
     """Data packets that the node sent."""
     airtime_s: float
     """Time for which the frames of the node used the channel, control included, s."""
+    service_airtime_s: dict[str, float]
+    """
+    Time for which the frames of each service used the channel, s, by its name: `file`, `tunnel`,
+    `stream`.
+    """
     control: dict[str, ControlUsage]
     """
     Frames that measure links and carry link state, by kind: `hello`, `probe`, `compare`,
@@ -105,6 +112,8 @@ class ControlUsage:
 class Receiver:
     """Result of a file transfer at one receiver."""
 
+    file: int
+    """Index of its file in the scenario, from 0."""
     node: str
     """Name of the receiver."""
     verified: bool
@@ -358,5 +367,25 @@ class StreamQueue:
     """Packets sent by layer, since the queue exists."""
     dropped: tuple[int, ...]
     """Packets dropped by layer, since the queue exists."""
+    no_room: tuple[int, ...]
+    """Number of these for which there was no room, by layer. The time of the others was over."""
     lost: int
     """Packets that the radio gave up on, since the queue exists."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharing:
+    """How services shared the channel until the first of them ended."""
+
+    seconds: float
+    """Time from the start of all until then, s."""
+    airtime: dict[str, float]
+    """
+    Time for which frames of each service were on the air, of all nodes, divided by that time. Nodes
+    that do not hear each other send at the same time, so the sum may exceed 1.
+    """
+    fairness: float
+    """
+    Jain's index of these, each divided by the service's weight: 1 if all have airtime by their
+    weights, 1/n if one of n has all. A service that has little to send lowers it.
+    """

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ncmesh import extras
 
 if TYPE_CHECKING:
-    from ncmesh.outcome import Outcome
+    from ncmesh.outcome import Outcome, Receiver
 
 
 def rates(result: Outcome) -> list[tuple[str, float]]:
     """Return name and rate, bit/s, of each receiver of a file or stream, and of each flow."""
-    files = [(r.node, r.throughput_bps or 0.0) for r in result.receivers]
+    files = [(name, r.throughput_bps or 0.0) for name, r in _receivers(result)]
     flows = [(f"{f.from_} to {f.to}", f.throughput_bps) for f in result.flows]
     streams = [
         (f"{r.node}, {stream.group}", r.rate_bps)
@@ -22,6 +22,12 @@ def rates(result: Outcome) -> list[tuple[str, float]]:
         for r in stream.receivers
     ]
     return files + flows + streams
+
+
+def _receivers(result: Outcome) -> list[tuple[str, Receiver]]:
+    """Return the receivers of files with their names, of several files with the file's number."""
+    several = any(r.file > 0 for r in result.receivers)
+    return [(f"{r.node}, file {r.file + 1}" if several else r.node, r) for r in result.receivers]
 
 
 def as_html(result: Outcome) -> str:
@@ -46,8 +52,8 @@ def _columns(result: Outcome) -> Sequence[str]:
 
 def _rows(result: Outcome) -> list[tuple[object, ...]]:
     files = [
-        (r.node, r.bytes, _number(r.seconds), _number(r.throughput_bps, 1e-3), r.verified)
-        for r in result.receivers
+        (name, r.bytes, _number(r.seconds), _number(r.throughput_bps, 1e-3), r.verified)
+        for name, r in _receivers(result)
     ]
     flows = [
         (

@@ -350,6 +350,19 @@ def test_services_side_by_side(tmp_path):
     assert both["goodput_bps"] > 1e5
     assert both["least_base_share"] > 0.5
     assert "## Services side by side" in (tmp_path / "scoreboard.md").read_text()
+    assert all(0.3 < of["all at once", scheme]["fairness"] <= 1 for _, scheme in of)
+
+
+def test_a_file_beside_another_file(tmp_path):
+    args = ("--service", "mixed", "--cases", "two files", "--output", tmp_path)
+    assert run(*ONE, *args) == 0
+    rows = pq.read_table(tmp_path / "scoreboard.parquet").to_pylist()
+    assert {row["scheme"] for row in rows} == set(schemes.of("mixed"))
+    for row in rows:
+        assert (row["unfinished"], row["goodput_bps"]) == (0, None)
+        # The score is a geometric mean, which the slower file bounds from below.
+        assert row["score"] >= 8 * 500_000 / row["last_s"]
+        assert 0.5 <= row["fairness"] <= 1
 
 
 def test_what_may_not_be_shipped_is_named(tmp_path, capsys):

@@ -30,6 +30,22 @@ def store_of(file: Path) -> campaign.Store:
     return campaign.Store(file.with_suffix(".results"))
 
 
+def test_contents_of_each_file_count(tmp_path):
+    for name in ("a.bin", "b.bin"):
+        (tmp_path / name).write_bytes(name.encode())
+    files = [
+        {"from": "a", "file": "a.bin"},
+        {"from": "b", "size": 1},
+        {"from": "c", "file": "b.bin"},
+    ]
+    scenario = campaign.Scenario({"name": "x", "traffic": files}).in_directory(tmp_path)
+    named = [file.get("file") for file in scenario.table["traffic"]]
+    assert named == [str(tmp_path / "a.bin"), None, str(tmp_path / "b.bin")]
+    before = campaign.Scenario(scenario.table).hash
+    (tmp_path / "b.bin").write_bytes(b"other")
+    assert campaign.Scenario(scenario.table).hash != before
+
+
 def test_a_file_means_parameters_times_schemes_times_seeds(campaign_file):
     loaded = campaign.load(campaign_file)
     assert loaded.name == "knob"

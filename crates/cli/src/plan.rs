@@ -10,7 +10,8 @@ use ncmesh_engine::registry::{AUTO, ServiceKind};
 use ncmesh_engine::wording::did_you_mean;
 use ncmesh_node::config::line_of_problem;
 use ncmesh_sim::outcome::{
-    FlowsOutcome, Outcome, ServiceOutcomes, StreamLayerOutcome, StreamsOutcome, TransferOutcome,
+    FlowsOutcome, Outcome, ServiceOutcomes, SharingOutcome, StreamLayerOutcome, StreamsOutcome,
+    TransferOutcome,
 };
 use ncmesh_sim::scenario::{Content, Place, Scenario, ScenarioError, Traffic};
 use ncmesh_sim::{RunError, Schemes, Simulation, SimulationConfig, SimulationError};
@@ -38,11 +39,12 @@ pub(crate) fn scenario(args: &RunArgs) -> Result<(Scenario, Schemes), Failure> {
         .as_ref()
         .map_or_else(|| sends_file(args), |schemes| schemes.of(ServiceKind::File).is_some());
     if is_file {
-        let traffic = traffic(args, &scenario)?;
-        if let Content::File(file) = &traffic.content {
-            check_file(file)?;
+        scenario.traffic = traffic(args, &scenario)?;
+        for Traffic { content, .. } in &scenario.traffic {
+            if let Content::File(file) = content {
+                check_file(file)?;
+            }
         }
-        scenario.traffic = Some(traffic);
     } else if named.is_some() {
         check_no_file(args)?;
     }
@@ -130,8 +132,15 @@ fn check_file(file: &Path) -> Result<(), Failure> {
 }
 
 /// Combines the scenario's file traffic with that of the command line, which takes precedence.
-fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Traffic, Failure> {
-    let planned = scenario.traffic.as_ref();
+fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Vec<Traffic>, Failure> {
+    let planned = match scenario.traffic.as_slice() {
+        several @ [_, _, ..] if !sends_file(args) => return Ok(several.to_vec()),
+        [_, _, ..] => {
+            let message = "--send, --from and --to are for one file, and the scenario has several";
+            return Err(Failure::new(Kind::Usage, message));
+        }
+        one => one.first(),
+    };
 
     // Whatever neither of them gives is an error that names the option.
     let missing = |what: &str, option: &str| {
@@ -165,7 +174,7 @@ fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Traffic, Failure> {
         (None, None) => return Err(missing("file", "--send FILE")),
     };
     let background = planned.and_then(|planned| planned.background);
-    Ok(Traffic { from, to, content, background })
+    Ok(vec![Traffic { from, to, content, background }])
 }
 
 /// Returns the index of the node with this name.
@@ -218,7 +227,17 @@ pub(crate) fn show_services(
         return Ok(());
     }
     let Outcome { scheme, seconds, transmissions, .. } = outcome;
-    show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {transmissions}"))
+    show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {transmissions}"))?;
+    outcome.sharing.as_ref().map_or(Ok(()), show_sharing)
+}
+
+/// Prints how services shared the channel.
+fn show_sharing(sharing: &SharingOutcome) -> Result<(), Failure> {
+    let share = |(service, share): (&String, &f64)| format!("{service} {:.0} %", 100.0 * share);
+    let each: Vec<String> = sharing.airtime.iter().map(share).collect();
+    let SharingOutcome { seconds, fairness, .. } = sharing;
+    let each = each.join(", ");
+    show::line(&format!("airtime in {seconds:.1} s: {each}; Jain's index {fairness:.2}"))
 }
 
 /// Returns whether the run carried a file and nothing beside it.
@@ -270,10 +289,11 @@ fn show_flows(outcome: &FlowsOutcome) -> Result<(), Failure> {
 
 /// Prints the receivers as a table, and a line about the run.
 fn show_transfer(outcome: &Outcome, transfer: &TransferOutcome) -> Result<(), Failure> {
+    let several = transfer.receivers.iter().any(|receiver| receiver.file > 0);
     let mut table = Table::new(["RECEIVER", "BYTES", "SECONDS", "KBIT/S", "VERIFIED"]);
     for r in &transfer.receivers {
         table.row([
-            r.node.clone(),
+            if several { format!("{}, file {}", r.node, r.file + 1) } else { r.node.clone() },
             r.bytes.to_string(),
             show::or_dash(r.seconds.map(|s| format!("{s:.1}"))),
             show::or_dash(r.throughput_bps.map(|bps| format!("{:.0}", bps / 1e3))),
@@ -281,6 +301,10 @@ fn show_transfer(outcome: &Outcome, transfer: &TransferOutcome) -> Result<(), Fa
         ]);
     }
     show::line(&table.to_string())?;
+    let [sent, bytes] = match several {
+        false => ["the source sent", "the file's bytes"],
+        true => ["the sources sent", "the files' bytes"],
+    };
     // Not every scheme lists forwarders.
     let forwarders = match transfer.forwarders.as_slice() {
         [] => String::new(),
@@ -293,8 +317,7 @@ fn show_transfer(outcome: &Outcome, transfer: &TransferOutcome) -> Result<(), Fa
         false => String::new(),
     };
     show::line(&format!(
-        "{} bytes{run}; the source sent {:.2} times the file's bytes (source redundancy)\
-         {forwarders}",
+        "{} bytes{run}; {sent} {:.2} times {bytes} (source redundancy){forwarders}",
         transfer.bytes, transfer.source_redundancy,
     ))
 }

@@ -232,6 +232,8 @@ pub struct Receiving {
     pub offered: [u64; LAYERS],
     /// Packets of these that have not come, by layer. Those on their way are among them.
     pub missing: [u64; LAYERS],
+    /// When they came; `None` if the scheme's packets do not tell their age.
+    pub timeliness: Option<Timeliness>,
     /// Virtual queue (Z), packets.
     pub z: f64,
     /// Virtual pressure (Y), packets.
@@ -242,6 +244,21 @@ pub struct Receiving {
     pub rates_bps: Option<(f64, f64)>,
     /// Reason why it gets too little, once it has lasted about 15 s; a missing path at once.
     pub problem: Option<StreamProblem>,
+}
+
+/// When the packets of a stream came.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timeliness {
+    /// Packets that came after a later one, by layer.
+    pub out_of_order: [u64; LAYERS],
+    /// Median time from the source's taking a packet to its arrival, by layer, s; 0 if none came.
+    pub delay_p50_s: [f64; LAYERS],
+    /// The same of the slowest of 100 packets.
+    pub delay_p99_s: [f64; LAYERS],
+    /// Whole seconds of the stream of which every packet of the base came.
+    pub whole_base_s: u64,
+    /// All seconds of the stream that were judged so.
+    pub base_s: u64,
 }
 
 /// Transmission queue of a stream to one next hop.
@@ -267,6 +284,8 @@ pub struct StreamQueue {
     pub sent: [u64; LAYERS],
     /// Packets dropped, by layer.
     pub dropped: [u64; LAYERS],
+    /// Number of these for which there was no room. The time of the others was over.
+    pub no_room: [u64; LAYERS],
     /// Packets that the MAC gave up.
     pub lost: u64,
 }

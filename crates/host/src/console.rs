@@ -60,11 +60,17 @@ pub fn sending_values(sending: &Sending, layers: usize) -> StreamSending {
 /// Returns the values of a receiver of a stream of this many layers.
 #[must_use]
 pub fn receiving_values(receiving: &Receiving, layers: usize) -> StreamReceiverValues {
+    let timely = receiving.timeliness.as_ref();
     StreamReceiverValues {
         packets: receiving.packets[..layers].to_vec(),
         bytes: receiving.bytes[..layers].to_vec(),
         offered: receiving.offered[..layers].to_vec(),
         missing: receiving.missing[..layers].to_vec(),
+        out_of_order: timely.map_or_else(Vec::new, |t| t.out_of_order[..layers].to_vec()),
+        delay_p50_s: timely.map_or_else(Vec::new, |t| t.delay_p50_s[..layers].to_vec()),
+        delay_p99_s: timely.map_or_else(Vec::new, |t| t.delay_p99_s[..layers].to_vec()),
+        whole_base_s: timely.map(|t| t.whole_base_s),
+        base_s: timely.map(|t| t.base_s),
         z: receiving.z,
         pressure: receiving.pressure,
         min_rate_bps: receiving.minimum_bps,
@@ -99,6 +105,7 @@ pub fn queue_values(queue: &StreamQueue, layers: usize) -> QueueValues {
         rate: queue.rate,
         sent: queue.sent[..layers].to_vec(),
         dropped: queue.dropped[..layers].to_vec(),
+        no_room: queue.no_room[..layers].to_vec(),
         lost: queue.lost,
     }
 }

@@ -392,6 +392,7 @@ impl Lab {
             };
             let seconds = verified.then_some(report.values.seconds);
             receivers.push(ReceiverOutcome {
+                file: 0,
                 node: report.name.clone(),
                 verified,
                 bytes: report.values.bytes,
@@ -410,7 +411,8 @@ impl Lab {
         self.conclude(scheme, sent.values.seconds, services).await
     }
 
-    /// Returns the result of services that ran side by side by `schemes`, from the result of each.
+    /// Returns the result of files and services that ran side by side by `schemes`, from the result
+    /// of each. That of each file comes in the scenario's order.
     ///
     /// # Errors
     /// [`LabError::Api`].
@@ -421,11 +423,13 @@ impl Lab {
     ) -> Result<Outcome, LabError> {
         let seconds = parts.iter().map(|part| part.seconds).fold(0.0, f64::max);
         let mut services = ServiceOutcomes::default();
+        let mut files = Vec::new();
         for ServiceOutcomes { transfer, flows, streams } in parts.into_iter().map(|p| p.services) {
-            services.transfer = services.transfer.or(transfer);
+            files.extend(transfer);
             services.flows = services.flows.or(flows);
             services.streams = services.streams.or(streams);
         }
+        services.transfer = (!files.is_empty()).then(|| TransferOutcome::of_files(files));
         self.conclude(&schemes.to_string(), seconds, services).await
     }
 
@@ -437,12 +441,21 @@ impl Lab {
         services: ServiceOutcomes,
     ) -> Result<Outcome, LabError> {
         // Counters are read before the daemons end, as they are lost then.
-        let mut nodes: BTreeMap<String, Usage> = BTreeMap::new();
+        let nodes = self.usage().await?;
+        Ok(Outcome::new(&self.scenario.name, scheme, seconds, nodes, services))
+    }
+
+    /// Returns the use of the channel by each node since it started, by name.
+    ///
+    /// # Errors
+    /// [`LabError::Api`].
+    pub async fn usage(&self) -> Result<BTreeMap<String, Usage>, LabError> {
+        let mut nodes = BTreeMap::new();
         for node in &self.nodes {
             let status: Status = node.client().read("/v1/status").await?;
             nodes.insert(node.name().to_owned(), status.usage);
         }
-        Ok(Outcome::new(&self.scenario.name, scheme, seconds, nodes, services))
+        Ok(nodes)
     }
 
     /// Ends all daemons properly, then the channel emulator.

@@ -73,7 +73,7 @@ impl Active<'_> {
         if let Some(service) = service {
             let lane = Lane::of(service, kind, background.is_some());
             let airtime = report.airtime;
-            share.note_sent(SentFrame { lane, len, airtime, background }, self.stack.now);
+            share.note_sent(SentFrame { lane, len, airtime }, self.stack.now);
         }
         // Data in the background have no weight: they go last.
         let weighed = service.filter(|_| background.is_none());

@@ -25,13 +25,12 @@
 //! ```
 //!
 //! Files in the background have no share: others get several times what they used, up to all
-//! airtime. Their frames have a mark, so that each node knows them, and nothing gives way to them.
+//! airtime. The bound of each is its engine's matter. Their frames have a mark, so that each node knows them, and nothing gives way to them.
 //!
 //! Where no other service was heard, nothing of this applies but the bounds that users set.
 //! Nothing is negotiated. A neighbour that tells of services that are not there costs this node
 //! what one that sends their frames would: no service gives way beyond the weights.
 
-use ncmesh_engine::Background;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::transmission::DATA;
@@ -152,7 +151,6 @@ pub(crate) struct SentFrame {
     pub lane: Lane,
     pub len: usize,
     pub airtime: Duration,
-    pub background: Option<Background>,
 }
 
 /// A frame that this node heard.
@@ -202,8 +200,6 @@ pub(crate) struct Share {
     longest: Duration,
     /// When data of each lane may be sent.
     open_at: [Instant; Lane::ALL],
-    /// Most airtime of the file in the background that this node sent for last.
-    most_background: f64,
 }
 
 impl Share {
@@ -216,7 +212,6 @@ impl Share {
             longest_len: 0,
             longest: Duration::ZERO,
             open_at: Default::default(),
-            most_background: 1.0,
         }
     }
 
@@ -240,9 +235,6 @@ impl Share {
         if frame.len >= self.longest_len {
             self.longest_len = frame.len;
             self.longest = frame.airtime;
-        }
-        if let Some(background) = frame.background {
-            self.most_background = f64::from(background.percent()) / 100.0;
         }
         self.note(frame.lane, frame.airtime, now);
     }
@@ -291,8 +283,7 @@ impl Share {
             Lane::Background => self.left_to_services(now),
         };
         let most = match lane {
-            Lane::Service(ServiceKind::File) => self.config.most_file,
-            Lane::Background => self.config.most_file.min(self.most_background),
+            Lane::Service(ServiceKind::File) | Lane::Background => self.config.most_file,
             Lane::Service(_) => 1.0,
         };
         let share = (1.0 - left).max(LEAST).min(most);
@@ -346,8 +337,8 @@ mod tests {
         Instant::default() + Duration::from_millis(ms)
     }
 
-    fn send(share: &mut Share, lane: Lane, background: Option<Background>, now: Instant) {
-        share.note_sent(SentFrame { lane, len: 1500, airtime: FRAME, background }, now);
+    fn send(share: &mut Share, lane: Lane, now: Instant) {
+        share.note_sent(SentFrame { lane, len: 1500, airtime: FRAME }, now);
     }
 
     fn hear(share: &mut Share, lane: Lane, now: Instant) {
@@ -362,10 +353,10 @@ mod tests {
         let mut others_at = 0.0;
         for ms in 0..2000 {
             if used > 0.0 && ms as f64 >= others_at {
-                send(&mut share, Lane::Service(other), None, at(ms));
+                send(&mut share, Lane::Service(other), at(ms));
                 others_at += 1.0 / used;
             } else if share.open_at(Lane::Service(ServiceKind::File)) <= at(ms) {
-                send(&mut share, Lane::Service(ServiceKind::File), None, at(ms + 1));
+                send(&mut share, Lane::Service(ServiceKind::File), at(ms + 1));
                 sent += if ms >= 1000 { FRAME } else { Duration::ZERO };
             }
         }
@@ -403,7 +394,7 @@ mod tests {
                 hear(&mut share, Lane::Service(ServiceKind::File), at(ms));
                 file_at += 4;
             } else if share.open_at(Lane::Service(ServiceKind::Tunnel)) <= at(ms) {
-                send(&mut share, Lane::Service(ServiceKind::Tunnel), None, at(ms + 1));
+                send(&mut share, Lane::Service(ServiceKind::Tunnel), at(ms + 1));
                 sent += u32::from(ms >= 1000);
             }
         }
@@ -419,7 +410,7 @@ mod tests {
             airtime: FRAME,
             hides_answers: true,
         };
-        send(&mut share, Lane::Service(ServiceKind::File), None, at(10));
+        send(&mut share, Lane::Service(ServiceKind::File), at(10));
         share.note_heard(file, at(20));
         assert!(
             share.open_at(Lane::Service(ServiceKind::File)) <= at(20),
@@ -454,7 +445,7 @@ mod tests {
                 share.note_told(Told { by: NodeId(3), uses: [1, 255, 0] }, at(ms));
             }
             if share.open_at(Lane::Service(ServiceKind::Tunnel)) <= at(ms) {
-                send(&mut share, Lane::Service(ServiceKind::Tunnel), None, at(ms + 1));
+                send(&mut share, Lane::Service(ServiceKind::Tunnel), at(ms + 1));
                 sent += u32::from((1000..2000).contains(&ms));
             }
         }
@@ -466,10 +457,9 @@ mod tests {
     fn a_node_tells_what_services_use_if_there_are_several() {
         let mut share = Share::new(ShareConfig::default());
         assert_eq!(share.uses(at(0)), None);
-        (0..200).for_each(|ms| send(&mut share, Lane::Service(ServiceKind::File), None, at(ms)));
+        (0..200).for_each(|ms| send(&mut share, Lane::Service(ServiceKind::File), at(ms)));
         assert_eq!(share.uses(at(200)), None);
-        (200..210)
-            .for_each(|ms| send(&mut share, Lane::Service(ServiceKind::Stream), None, at(ms)));
+        (200..210).for_each(|ms| send(&mut share, Lane::Service(ServiceKind::Stream), at(ms)));
         let [file, tunnel, stream] = share.uses(at(210)).unwrap();
         assert!((40..52).contains(&file) && tunnel == 0 && stream == 3, "{file}, {stream}");
         // A neighbour tells it itself.
@@ -479,16 +469,16 @@ mod tests {
 
     /// Sends frames of a file in the background as fast as it may for two seconds, beside another
     /// lane that uses `used` of the time. Returns the share of the second second that it got.
-    fn background_beside(percent: u8, other: Lane, used: f64) -> f64 {
+    fn background_beside(other: Lane, used: f64) -> f64 {
         let mut share = Share::new(ShareConfig::default());
         let mut sent = Duration::ZERO;
         let mut others_at = 0.0;
         for ms in 0..2000 {
             if used > 0.0 && ms as f64 >= others_at {
-                send(&mut share, other, None, at(ms));
+                send(&mut share, other, at(ms));
                 others_at += 1.0 / used;
             } else if share.open_at(Lane::Background) <= at(ms) {
-                send(&mut share, Lane::Background, Background::of(percent), at(ms + 1));
+                send(&mut share, Lane::Background, at(ms + 1));
                 sent += if ms >= 1000 { FRAME } else { Duration::ZERO };
             }
         }
@@ -499,14 +489,9 @@ mod tests {
     fn a_file_in_the_background_takes_what_others_leave() {
         let file = Lane::Service(ServiceKind::File);
         let tunnel = Lane::Service(ServiceKind::Tunnel);
-        let alone = background_beside(100, tunnel, 0.0);
+        let alone = background_beside(tunnel, 0.0);
         assert!(alone > 0.99, "{alone}");
-        let bounded = background_beside(10, tunnel, 0.0);
-        assert!((0.09..0.12).contains(&bounded), "{bounded}");
-        let least = background_beside(1, tunnel, 0.0);
-        assert!(least < 0.02, "{least}");
-        let [thin, thick] =
-            [background_beside(100, tunnel, 0.01), background_beside(100, file, 0.5)];
+        let [thin, thick] = [background_beside(tunnel, 0.01), background_beside(file, 0.5)];
         assert!((0.9..0.99).contains(&thin), "{thin}");
         assert!((0.01..0.04).contains(&thick), "{thick}");
     }
@@ -519,7 +504,7 @@ mod tests {
         for ms in 0..500 {
             hear(&mut share, Lane::of(ServiceKind::File, DATA, true), at(ms));
             hear(&mut share, said, at(ms));
-            send(&mut share, tunnel, None, at(ms));
+            send(&mut share, tunnel, at(ms));
         }
         assert!(share.open_at(tunnel) <= at(500));
         assert_eq!(share.uses(at(500)), None, "one service is here");
@@ -537,7 +522,7 @@ mod tests {
                 let lane = SERVICES.get(lane).map_or(Lane::Background, |s| Lane::Service(*s));
                 heard += FRAME;
                 match is_own {
-                    true => send(&mut share, lane, None, now),
+                    true => send(&mut share, lane, now),
                     false => hear(&mut share, lane, now),
                 }
                 // Each frame costs its airtime divided by the least share, and a gap.

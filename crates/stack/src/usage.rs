@@ -1,6 +1,7 @@
 //! How much a node has used the channel.
 
 use crate::{Stack, control};
+use ncmesh_engine::time::Duration;
 use ncmesh_engine::transmission::DATA;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,9 @@ pub struct Usage {
     pub transmissions: u64,
     /// Time for which the frames of the node used the channel, control included, s.
     pub airtime_s: f64,
+    /// Time for which the frames of each service used the channel, s, by its name: `file`,
+    /// `tunnel`, `stream`.
+    pub service_airtime_s: BTreeMap<String, f64>,
     /// Frames that measure links and carry link state, by kind: `hello`, `probe`, `compare`,
     /// `versions`, `request`. Link states travel behind hellos.
     pub control: BTreeMap<String, ControlUsage>,
@@ -42,7 +46,16 @@ impl Stack {
             let usage = ControlUsage { frames: tally.frames, bytes: tally.bytes, airtime_s };
             (layout.name.to_owned(), usage)
         });
+        let mut service_airtime_s = BTreeMap::new();
+        for entry in self.registry.entries() {
+            let kinds = self.counters.all_sent().filter(|((id, _), _)| *id == entry.id);
+            let airtime: Duration =
+                kinds.map(|((id, kind), _)| self.counters.airtime(id, kind)).sum();
+            *service_airtime_s.entry(entry.service().name().to_owned()).or_default() +=
+                airtime.as_secs_f64();
+        }
         Usage {
+            service_airtime_s,
             transmissions: data.sum(),
             airtime_s: self.egress.total().as_secs_f64(),
             control: control.collect(),

@@ -37,11 +37,13 @@ struct Kept {
     heard_at: Instant,
 }
 
-impl Announcements {
-    pub(crate) fn new() -> Self {
+impl Default for Announcements {
+    fn default() -> Self {
         Self { kept: BTreeMap::new(), flood: Flood::new() }
     }
+}
 
+impl Announcements {
     /// Takes an announcement that was heard from `neighbor`, or made here (`None`), and begins to
     /// flood it if it is new. The file of a transfer does not change, whatever the version.
     pub(crate) fn admit(
@@ -185,7 +187,7 @@ mod tests {
     #[test]
     fn transfers_of_silent_sources_make_room_and_those_of_others_do_not() {
         let mut rng = stream(1, NodeId(1), "test", "announces");
-        let mut announcements = Announcements::new();
+        let mut announcements = Announcements::default();
         let start = Instant::default();
         let later = Instant::default() + SILENT;
         let other = Some(NodeId(9));

@@ -25,6 +25,7 @@
 //! | [`transfers`] | the transfers of one node: the table that engine and carrier work on |
 //! | [`source`], [`sink`] | a file that this node sends, and one that it receives |
 //! | [`frame`] | frames that all file schemes have |
+//! | `pace` | bounds on the airtime of files in the background |
 
 pub mod acks;
 mod admission;
@@ -32,6 +33,7 @@ pub mod announcements;
 pub mod carrier;
 pub mod engine;
 pub mod frame;
+mod pace;
 pub mod sink;
 pub mod source;
 mod status;

@@ -4,15 +4,17 @@ use crate::acks::AckCache;
 use crate::admission::Admission;
 use crate::announcements::Announcements;
 use crate::frame::{Ack, Version};
+use crate::pace::{Pace, Packet};
 use crate::sink::{FileSink, SinkOutcome, SinkPhase};
 use crate::source::FileSource;
 use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::{Background, Context, Event};
 use ncmesh_wire::FlowId;
 use std::collections::BTreeMap;
 
 /// The transfers of one node.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Transfers {
     /// Files that this node sends.
     pub sources: BTreeMap<FlowId, FileSource>,
@@ -24,19 +26,11 @@ pub struct Transfers {
     acks_written: u32,
     /// Announcements on their way.
     pub announcements: Announcements,
+    /// Bounds on the airtime of files in the background.
+    pub(crate) pace: Pace,
 }
 
 impl Transfers {
-    pub(crate) fn new() -> Self {
-        Self {
-            sources: BTreeMap::new(),
-            sinks: BTreeMap::new(),
-            acks: AckCache::default(),
-            acks_written: 0,
-            announcements: Announcements::new(),
-        }
-    }
-
     /// Returns whether a transfer gives way to all else, and its bound on airtime.
     #[must_use]
     pub fn background(&self, flow: FlowId) -> Option<Background> {
@@ -44,6 +38,31 @@ impl Transfers {
             Some(source) => source.background,
             None => self.announcements.background(flow),
         }
+    }
+
+    /// Returns whether the bound on a transfer's airtime lets data go now.
+    #[must_use]
+    pub fn is_within_bound(&self, flow: FlowId, now: Instant) -> bool {
+        self.pace.is_open(flow, now)
+    }
+
+    /// Notes a data packet that this node heard, whose body has `len` bytes.
+    pub fn note_heard(&mut self, flow: FlowId, len: usize, now: Instant) {
+        if let Some(bound) = self.bound(flow) {
+            self.pace.note_heard(Packet { flow, len }, bound, now);
+        }
+    }
+
+    /// Notes a data packet that this node sent.
+    pub(crate) fn note_sent(&mut self, packet: Packet, airtime: Duration, now: Instant) {
+        if let Some(bound) = self.bound(packet.flow) {
+            self.pace.note_sent(packet, bound, airtime, now);
+        }
+    }
+
+    /// Returns the bound on a transfer's airtime, if it has one.
+    fn bound(&self, flow: FlowId) -> Option<Background> {
+        self.background(flow).filter(|background| background.percent() < 100)
     }
 
     /// Notes what became of a batch. Returns whether it was written.

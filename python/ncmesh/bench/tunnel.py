@@ -112,13 +112,13 @@ def _read(instance: Instance, row: Row) -> dict[str, Any]:
         **measured,
         "goodput_bps": sum(goodputs),
         "least_bps": min(goodputs),
-        "fairness": _fairness(goodputs) if len(goodputs) > 1 else None,
+        "fairness": jain(goodputs) if len(goodputs) > 1 else None,
         "delay_s": _delay(flows[0]),
         "score": statistics.geometric_mean(equal) if is_shared else sum(goodputs),
     }
 
 
-def _fairness(goodputs: Sequence[float]) -> float:
+def jain(goodputs: Sequence[float]) -> float:
     """Return Jain's index of some goodputs: 1 if all are equal, 1/n if one has everything."""
     squares = sum(goodput**2 for goodput in goodputs)
     return sum(goodputs) ** 2 / (len(goodputs) * squares) if squares else 0.0

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,9 +44,7 @@ class Scenario:
         """The same with the files it names relative to `directory` named absolutely."""
         table = dict(self.table)
         for key in FILES:
-            name = _setting(table, key)
-            if isinstance(name, str):
-                table = _with_setting(table, key, str((directory / name).resolve()))
+            table = _with_files(table, key, lambda name: str((directory / name).resolve()))
         return Scenario(table)
 
     def varied(self, settings: Table) -> Scenario:
@@ -61,9 +59,7 @@ class Scenario:
         """Of the table, and the contents of files in place of their names."""
         table = self.table
         for key in FILES:
-            name = _setting(table, key)
-            if isinstance(name, str):
-                table = _with_setting(table, key, file_hash(name))
+            table = _with_files(table, key, file_hash)
         return hash_of(table)
 
 
@@ -83,11 +79,18 @@ def hash_of(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _setting(table: Table, key: str) -> Any:  # noqa: ANN401 (a setting may be anything)
-    at: Any = table
-    for part in key.split("."):
-        at = at.get(part) if isinstance(at, Mapping) else None
-    return at
+def _with_files(table: Table, key: str, change: Callable[[str], str]) -> dict[str, Any]:
+    """Change a setting that names a file, in each table of a list if there are several."""
+    first, _, rest = key.partition(".")
+    inner = table.get(first)
+    if not rest and isinstance(inner, str):
+        return {**table, first: change(inner)}
+    if rest and isinstance(inner, Mapping):
+        return {**table, first: _with_files(inner, rest, change)}
+    if rest and isinstance(inner, list):
+        tables = [_with_files(t, rest, change) if isinstance(t, Mapping) else t for t in inner]
+        return {**table, first: tables}
+    return dict(table)
 
 
 def _with_setting(table: Table, key: str, value: object) -> dict[str, Any]:

@@ -54,12 +54,15 @@ fn properties(schema: &mut Value) -> &mut Value {
     schema.pointer_mut(&pointer).expect("a table of scenarios is declared after its outer one")
 }
 
-/// Says what a table has in it, where its own schema says that it is a table, a list of tables, or
-/// a name or table.
+/// Says what a table has in it, where its own schema says that it is a table, a list of tables, one
+/// or a list of them, or a name or table.
 fn describe(place: &mut Value, section: Value) {
     let is_name_too = place["type"] == json!(["string", "object"]);
+    let is_list_too = place["type"] == json!(["object", "array"]);
     if place["type"] == "array" {
         place["items"] = section;
+    } else if is_list_too {
+        place["anyOf"] = json!([section, { "type": "array", "items": section }]);
     } else if is_name_too {
         place["anyOf"] = json!([{ "type": "string" }, section]);
     } else if let (Some(place), Value::Object(section)) = (place.as_object_mut(), section) {

@@ -9,16 +9,19 @@ use crate::progress::Progress;
 use crate::show::{self, Form};
 use ncmesh_engine::registry::{Entry, ServiceKind};
 use ncmesh_lab::{EtherStatistics, Lab, LabError, LabOptions, LabWeb, POLL_INTERVAL, SendAs};
+use ncmesh_node::api::types::Receiver;
 use ncmesh_node::config::{read_token, token_warning};
-use ncmesh_sim::Schemes;
-use ncmesh_sim::outcome::{LabOutcome, Outcome};
+use ncmesh_sim::outcome::{LabOutcome, Outcome, SharingOutcome};
 use ncmesh_sim::scenario::{Content, Node, Scenario, Traffic};
+use ncmesh_sim::{RunError, Schemes, SimulationConfig};
+use ncmesh_stack::Usage;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OnceCell};
 use tokio::time::Instant;
 
 /// Runs the command.
@@ -206,8 +209,54 @@ async fn experiment(
     Ok(Run { outcome: Outcome { lab: Some(lab), ..outcome }, packets })
 }
 
+/// Use of the channel while services run side by side.
+struct Sharing<'a> {
+    lab: &'a Lab,
+    started: Instant,
+    before: BTreeMap<String, Usage>,
+    /// Time and use at the end of the first service.
+    first_end: OnceCell<FirstEnd>,
+}
+
+/// End of the first of several services.
+struct FirstEnd {
+    seconds: f64,
+    usage: BTreeMap<String, Usage>,
+}
+
+impl<'a> Sharing<'a> {
+    /// Begins to measure.
+    async fn begin(lab: &'a Lab) -> Result<Self, LabError> {
+        let before = lab.usage().await?;
+        Ok(Self { lab, started: Instant::now(), before, first_end: OnceCell::new() })
+    }
+
+    /// Notes that a service has ended.
+    async fn note_end(&self) -> Result<(), LabError> {
+        let read = || async {
+            let usage = self.lab.usage().await?;
+            Ok::<_, LabError>(FirstEnd { seconds: self.started.elapsed().as_secs_f64(), usage })
+        };
+        self.first_end.get_or_try_init(read).await.map(drop)
+    }
+
+    /// Returns how the services of `schemes` shared the channel, if there are several.
+    fn outcome(
+        &self,
+        scenario: &Scenario,
+        schemes: &Schemes,
+    ) -> Result<Option<SharingOutcome>, Failure> {
+        let services: Vec<_> = schemes.entries().map(Entry::service).collect();
+        let Some(FirstEnd { seconds, usage }) = self.first_end.get() else { return Ok(None) };
+        let config = SimulationConfig::from_scenario(scenario).map_err(RunError::from)?.share;
+        let before = &self.before;
+        Ok((services.len() > 1)
+            .then(|| SharingOutcome::new(&services, &config, before, usage, *seconds)))
+    }
+}
+
 /// Carries the traffic of each scheme's service, all side by side. Returns the result, and the
-/// packets that the file is cut into if there is one.
+/// packets that files are cut into if there are some.
 async fn carry(
     lab: &mut Lab,
     scenario: &Scenario,
@@ -216,10 +265,10 @@ async fn carry(
     progress: &mut Progress,
 ) -> Result<(Outcome, Option<f64>), Failure> {
     // All begin together, when the links are measured and every path is known.
-    let file = schemes.of(ServiceKind::File).zip(scenario.traffic.as_ref());
+    let file = schemes.of(ServiceKind::File);
     let tunnel = schemes.of(ServiceKind::Tunnel);
     let stream = schemes.of(ServiceKind::Stream);
-    if let Some((_, traffic)) = file {
+    for traffic in scenario.traffic.iter().filter(|_| file.is_some()) {
         lab.wait_for_routes(traffic.from, &traffic.to).await?;
     }
     if tunnel.is_some() {
@@ -237,56 +286,77 @@ async fn carry(
 
     // A failure of one ends the others.
     let lab = &*lab;
+    let sharing = Sharing::begin(lab).await?;
     let sending = async {
-        let Some((scheme, traffic)) = file else { return Ok(None) };
-        transfer(lab, scenario, scheme, traffic, args, progress).await.map(Some)
+        let Some(scheme) = file else { return Ok(Vec::new()) };
+        let sent = transfers(lab, scenario, scheme, args, progress).await?;
+        sharing.note_end().await?;
+        Ok::<_, Failure>(sent)
     };
     let flowing = async {
         if tunnel.is_none() {
             return Ok(None);
         }
-        run_flows(lab, args).await.map(Some)
+        let flows = run_flows(lab, args).await?;
+        sharing.note_end().await?;
+        Ok::<_, Failure>(Some(flows))
     };
     let streaming = async {
         let Some(scheme) = stream else { return Ok(None) };
-        streams(lab, &args.run, scheme).await.map(Some)
+        let streams = streams(lab, &args.run, scheme).await?;
+        sharing.note_end().await?;
+        Ok::<_, Failure>(Some(streams))
     };
     let (sent, flows, streams) = tokio::try_join!(sending, flowing, streaming)?;
-    let packets = sent.as_ref().and_then(|sent| sent.packets);
-    let mut parts: Vec<Outcome> =
-        [sent.map(|sent| sent.outcome), flows, streams].into_iter().flatten().collect();
+    let packets = sent.iter().map(|sent| sent.packets).sum();
+    let sent = sent.into_iter().map(|sent| sent.outcome);
+    let mut parts: Vec<Outcome> = sent.chain(flows).chain(streams).collect();
     match parts.pop() {
         Some(only) if parts.is_empty() => Ok((only, packets)),
         last => {
             parts.extend(last);
-            Ok((lab.together(schemes, parts).await?, packets))
+            let outcome = lab.together(schemes, parts).await?;
+            Ok((Outcome { sharing: sharing.outcome(scenario, schemes)?, ..outcome }, packets))
         }
     }
 }
 
-/// Sends the scenario's file and returns the result, with the packets that the file is cut into.
-async fn transfer(
+/// A file that is being sent.
+struct Sent<'a> {
+    traffic: &'a Traffic,
+    file: PathBuf,
+    id: String,
+}
+
+/// Sends the scenario's files and returns the result of each, with the packets that it is cut into.
+async fn transfers(
     lab: &Lab,
     scenario: &Scenario,
     scheme: &Entry,
-    traffic: &Traffic,
     args: &LabArgs,
     progress: &mut Progress,
-) -> Result<Run, Failure> {
-    let file = file_to_send(lab, scenario, traffic)?;
+) -> Result<Vec<Run>, Failure> {
+    let files: Result<Vec<PathBuf>, Failure> =
+        (0..scenario.traffic.len()).map(|index| file_to_send(lab, scenario, index)).collect();
+    let mut all = Vec::new();
+    for (traffic, file) in scenario.traffic.iter().zip(files?) {
+        let how = SendAs { scheme: scheme.name, background: traffic.background };
+        let id = lab.send(traffic.from, &traffic.to, &file, how).await?;
+        progress.note(&format!("sending {} as {id}", file.display()));
+        all.push(Sent { traffic, file, id });
+    }
 
-    // At a timeout the result is that of the transfer so far.
-    let from = traffic.from;
-    let to = traffic.to.as_slice();
-    let how = SendAs { scheme: scheme.name, background: traffic.background };
-    let id = lab.send(from, to, &file, how).await?;
-    progress.note(&format!("sending {} as {id}", file.display()));
-    follow(lab, from, &id, args.run.timeout, progress).await?;
+    // At a timeout the result is that of the transfers so far.
+    follow(lab, &all, args.run.timeout, progress).await?;
     progress.clear();
-    let sent = lab.transfer(from, &id).await?;
-    let packets = comparison::packets(&sent.sent);
-    let outcome = lab.outcome(from, to, &id, scheme.name, &file).await?;
-    Ok(Run { outcome, packets })
+    let mut runs = Vec::new();
+    for Sent { traffic, file, id } in &all {
+        let sent = lab.transfer(traffic.from, id).await?;
+        let packets = comparison::packets(&sent.sent);
+        let outcome = lab.outcome(traffic.from, &traffic.to, id, scheme.name, file).await?;
+        runs.push(Run { outcome, packets });
+    }
+    Ok(runs)
 }
 
 /// Runs the scenario's flows and returns the result.
@@ -315,13 +385,18 @@ async fn streams(lab: &Lab, args: &RunArgs, scheme: &Entry) -> Result<Outcome, F
     Ok(outcome.map_err(late)??)
 }
 
-/// Returns the path of the file to send. Random contents are written to a file first.
-fn file_to_send(lab: &Lab, scenario: &Scenario, traffic: &Traffic) -> Result<PathBuf, Failure> {
-    match &traffic.content {
+/// Returns the path of the file to send, the scenario's `index`-th. Random contents are written to a
+/// file first.
+fn file_to_send(lab: &Lab, scenario: &Scenario, index: usize) -> Result<PathBuf, Failure> {
+    match &scenario.traffic[index].content {
         Content::File(file) => Ok(file.clone()),
         content @ Content::Random { .. } => {
-            let file = lab.dir().join("random.bin");
-            let contents = ncmesh_sim::contents(content, scenario.seed)
+            let name = match index {
+                0 => "random.bin".to_owned(),
+                _ => format!("random-{}.bin", index + 1),
+            };
+            let file = lab.dir().join(name);
+            let contents = ncmesh_sim::contents(content, scenario.seed, index)
                 .map_err(|e| Failure::new(Kind::File, e.to_string()))?;
             std::fs::write(&file, contents)
                 .map_err(|e| Failure::new(Kind::File, format!("{}: {e}", file.display())))?;
@@ -330,20 +405,30 @@ fn file_to_send(lab: &Lab, scenario: &Scenario, traffic: &Traffic) -> Result<Pat
     }
 }
 
-/// Shows the transfer until it ends or the limit is reached.
+/// Shows the transfers until all end or the limit is reached.
 async fn follow(
     lab: &Lab,
-    from: usize,
-    id: &str,
+    sent: &[Sent<'_>],
     limit: Option<Duration>,
     progress: &mut Progress,
 ) -> Result<(), LabError> {
     let started = Instant::now();
     loop {
         lab.check()?;
-        let transfer = lab.transfer(from, id).await?;
-        progress.show_receivers(&transfer);
-        if transfer.ended || limit.is_some_and(|limit| started.elapsed() >= limit) {
+        let mut have_ended = true;
+        for Sent { traffic, id, .. } in sent {
+            let transfer = lab.transfer(traffic.from, id).await?;
+            if let [_] = sent {
+                progress.show_receivers(&transfer);
+            } else {
+                for receiver in &transfer.receivers {
+                    let name = format!("{}, {id}", receiver.name);
+                    progress.show_receiver(&Receiver { name, ..receiver.clone() }, transfer.size);
+                }
+            }
+            have_ended &= transfer.ended;
+        }
+        if have_ended || limit.is_some_and(|limit| started.elapsed() >= limit) {
             return Ok(());
         }
         tokio::time::sleep(POLL_INTERVAL).await;

@@ -14,7 +14,6 @@ use ncmesh_node::api::types::Receiver;
 use ncmesh_sim::outcome::TraceOutcome;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{Observer, RunError, SimulationConfig, Spent, Stage, Step};
-use ncmesh_stack::Stack;
 use std::ops::ControlFlow;
 
 /// Timeout longer than any run: a thousand years.
@@ -105,15 +104,16 @@ fn simulate(
     Ok((Run { outcome, packets }, spent))
 }
 
-/// Returns how many packets the file is cut into, once its source has sent some.
+/// Returns how many packets the files are cut into, once each source has sent some.
 fn packets_of(step: &Step<'_>) -> Option<f64> {
-    let Stage::Transfer { from } = step.stage else { return None };
-    let transfers = step.sim.host(from).stack()?.transfers();
-    let sent = transfers.first()?;
-    comparison::packets(&SourceValues {
-        packets: Some(sent.source_packets),
-        source_redundancy: Some(sent.source_redundancy),
-    })
+    let Stage::Transfer = step.stage else { return None };
+    let packets = step.sent().map(|sent| {
+        comparison::packets(&SourceValues {
+            packets: Some(sent.source_packets),
+            source_redundancy: Some(sent.source_redundancy),
+        })
+    });
+    packets.sum()
 }
 
 /// Returns a table of the time that each part took.
@@ -136,21 +136,23 @@ fn parts(spent: &Spent) -> String {
     table.to_string()
 }
 
-/// Shows the receivers of the file transfer, as its source sees them, or how much of the time of
-/// flows and streams is over.
+/// Shows the receivers of file transfers, as the sources see them, or how much of the time of flows
+/// and streams is over.
 fn show_progress(progress: &mut Progress, scenario: &Scenario, step: &Step<'_>) {
-    let stack = match step.stage {
+    match step.stage {
         Stage::Measuring => return,
         Stage::Timed { .. } => return progress.show_share("simulated", step.share()),
-        Stage::Transfer { from } => step.sim.host(from).stack(),
-    };
-    for transfer in stack.into_iter().flat_map(Stack::transfers) {
+        Stage::Transfer => {}
+    }
+    for transfer in step.sent() {
         for r in &transfer.receivers {
             let until = r.finished.unwrap_or_else(|| step.sim.now());
             let seconds = (until - transfer.started).as_secs_f64();
+            let name = scenario.nodes[usize::from(r.node.0) - 1].name.clone();
+            let is_alone = scenario.traffic.len() == 1;
             let receiver = Receiver {
                 id: r.node.0,
-                name: scenario.nodes[usize::from(r.node.0) - 1].name.clone(),
+                name: if is_alone { name } else { format!("{name}, {}", transfer.flow) },
                 state: r.state.into(),
                 reason: None,
                 values: ReceivedValues {

@@ -7,7 +7,7 @@ use crate::show::{self, Table};
 use crate::stream_args::{StreamCommand, StreamReceiveArgs, StreamSendArgs};
 use crate::watch::Interrupts;
 use ncmesh_console::schema::{QueueValues, Values};
-use ncmesh_node::api::types::{JoinedGroup, Stream};
+use ncmesh_node::api::types::{JoinedGroup, Stream, StreamReceiving};
 use ncmesh_node::stream::{MAX_SDP, ReceiveStream, SendStream};
 use std::fs::File;
 use std::io::Read;
@@ -193,7 +193,38 @@ fn list(client: &Client, json: bool) -> Result<(), Failure> {
         show::line("")?;
         show::line(&queues(&streams))?;
     }
+    if streams.iter().any(|stream| stream.receiving.is_some()) {
+        show::line("")?;
+        show::line(&receptions(&streams))?;
+    }
     problems(&streams).iter().try_for_each(|problem| show::line(problem))
+}
+
+/// Returns a table of what came of each layer that this node receives.
+fn receptions(streams: &[Stream]) -> String {
+    let columns = ["RECEPTION OF", "LAYER", "OFFERED", "CAME", "MISSING"];
+    let when = ["DISORDERED", "DELAY MS", "99 % MS", "WHOLE S"];
+    let mut table = Table::new(columns.into_iter().chain(when));
+    for stream in streams {
+        let Some(StreamReceiving { values, .. }) = &stream.receiving else { continue };
+        for (at, layer) in stream.layers.iter().enumerate() {
+            let count = |of: &[u64]| show::or_dash(of.get(at).map(u64::to_string));
+            let ms = |of: &[f64]| show::or_dash(of.get(at).map(|s| format!("{:.0}", 1e3 * s)));
+            let whole = values.whole_base_s.zip(values.base_s).filter(|_| at == 0);
+            table.row([
+                stream.group.clone(),
+                layer.clone(),
+                count(&values.offered),
+                count(&values.packets),
+                count(&values.missing),
+                count(&values.out_of_order),
+                ms(&values.delay_p50_s),
+                ms(&values.delay_p99_s),
+                show::or_dash(whole.map(|(whole, all)| format!("{whole} of {all}"))),
+            ]);
+        }
+    }
+    table.to_string()
 }
 
 /// Returns the problems that keep this node from the rates it asks for.

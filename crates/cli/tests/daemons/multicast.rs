@@ -143,6 +143,11 @@ fn two_hosts_send_to_one_group_and_each_is_heard() {
     for source in ["10.44.0.1 39", "10.44.0.2 39"] {
         wait_until(source, || lines(&output).iter().any(|line| line == source));
     }
+
+    // The member's node says how both streams came.
+    let listed = String::from_utf8(nodes[2].call(&["stream", "list"]).stdout).unwrap();
+    let (_, received) = listed.split_once("RECEPTION OF").unwrap();
+    assert_eq!(received.matches("ip-239.1.2.3").count(), 2, "{listed}");
 }
 
 #[test]
@@ -195,5 +200,93 @@ fn iperf_measures_multicast_through_the_mesh() {
     wait_until("a whole second", || {
         let got = std::fs::read_to_string(&output).unwrap();
         got.lines().any(|line| line.contains("Kbits/sec") && line.contains("(0%)"))
+    });
+}
+
+/// Starts a D-Bus and an Avahi of a host's own, then runs a command of theirs until it succeeds.
+/// Its own file systems and processes end with it.
+const AVAHI: &str = "
+mount -t tmpfs none /run && mkdir /run/dbus /run/avahi-daemon
+cat > /run/bus.conf <<END
+<busconfig>
+  <type>system</type>
+  <listen>unix:path=/run/dbus/system_bus_socket</listen>
+  <policy context='default'>
+    <allow user='*'/> <allow own='*'/> <allow send_destination='*'/> <allow receive_sender='*'/>
+  </policy>
+</busconfig>
+END
+cat > /run/avahi.conf <<END
+[server]
+host-name=$0
+allow-interfaces=ncmesh0
+allow-point-to-point=yes
+END
+dbus-daemon --config-file=/run/bus.conf --nofork --nopidfile &
+until test -S /run/dbus/system_bus_socket; do sleep 0.1; done
+avahi-daemon --file=/run/avahi.conf --no-drop-root --no-chroot --no-rlimits &
+until \"$@\"; do sleep 1; done
+";
+
+/// Starts an Avahi of this name at a host, and a command that talks to it.
+fn avahi(segment: &Segment, host: usize, name: &str, command: &[&str], output: &Path) -> Program {
+    let apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", AVAHI, name];
+    Program::start(segment, host, &[&apart, command].concat(), output)
+}
+
+#[test]
+fn avahi_finds_a_service_of_a_host_behind_another_node() {
+    let Some(segment) = Segment::new(3) else { return };
+    let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    if !["avahi-daemon", "avahi-browse", "dbus-daemon"].into_iter().all(has) {
+        return skip("services are found by Avahi");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let Some(_nodes) = row(&segment, dir.path(), "") else { return };
+    let [published, found] = ["published", "found"].map(|name| dir.path().join(name));
+    let publish = ["avahi-publish", "--service", "a printer", "_ipp._tcp", "631"];
+    let _publisher = avahi(&segment, 1, "first", &publish, &published);
+    let browse = ["avahi-browse", "--resolve", "--parsable", "_ipp._tcp"];
+    let _browser = avahi(&segment, 3, "third", &browse, &found);
+    // A service that was resolved has name, address and port.
+    wait_until("the printer is found", || {
+        let resolved = lines(&found).into_iter().filter(|line| line.starts_with("=;ncmesh0;IPv4;"));
+        resolved.into_iter().any(|line| line.contains(";first.local;10.44.0.1;631;"))
+    });
+}
+
+#[test]
+fn a_picture_by_rtp_to_a_group_arrives_at_a_host_behind_another_node() {
+    let Some(segment) = Segment::new(3) else { return };
+    if Command::new("ffmpeg").arg("-version").output().is_err() {
+        return skip("pictures are sent and received by ffmpeg");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let Some(nodes) = row(&segment, dir.path(), "") else { return };
+    for host in [1, 3] {
+        let routed = segment.run(host, "ip route add 239.0.0.0/8 dev ncmesh0");
+        assert!(routed.status.success(), "{routed:?}");
+    }
+    let sdp = dir.path().join("group.sdp");
+    let described = "v=0\no=- 0 0 IN IP4 10.44.0.1\ns=group\nc=IN IP4 239.1.2.3/4\nt=0 0\n\
+                     m=video 5004 RTP/AVP 32\n";
+    std::fs::write(&sdp, described).unwrap();
+
+    // Each picture that was decoded has a line.
+    let pictures = dir.path().join("pictures");
+    let input = ["-protocol_whitelist", "file,rtp,udp", "-i", sdp.to_str().unwrap()];
+    let player = ["ffmpeg", "-loglevel", "error"].into_iter().chain(input);
+    let player: Vec<&str> = player.chain(["-an", "-f", "framecrc", "-"]).collect();
+    let _player = Program::start(&segment, 3, &player, &pictures);
+    wait_until("the node knows of the player", || {
+        nodes[2].status().tunnel.unwrap().groups.contains(&"239.1.2.3".to_owned())
+    });
+    let source = "ffmpeg -loglevel error -re -f lavfi -i testsrc=size=160x120:rate=25 -t 8 \
+                  -c:v mpeg1video -g 12 -b:v 200k -f rtp rtp://239.1.2.3:5004?pkt_size=1200&ttl=4";
+    let sent = segment.run(1, source);
+    assert!(sent.status.success(), "{sent:?}");
+    wait_until("pictures", || {
+        let is_picture = |line: &&String| line.starts_with("0,");
+        lines(&pictures).iter().filter(is_picture).count() > 100
     });
 }

@@ -127,6 +127,32 @@ fn data_goes_by_unicast_between_daemons_too() {
 }
 
 #[test]
+fn several_files_are_sent_at_once() {
+    let _room = wait(room());
+    let files = r#"traffic=[{from="s",to=["d"],size="90kB"},{from="d",to=["r1","s"],size="50kB"}]"#;
+    let more = [&QUICK[..], &["--set", files]].concat();
+    for (command, mode) in [("simulate", &["--json"][..]), ("lab", &["--max-lag", "20", "--json"])]
+    {
+        let args = [&more[..], mode].concat();
+        let outcome = json(&ncmesh(command, "diamond.toml", &args).output().unwrap());
+        let receivers = outcome["receivers"].as_array().unwrap().iter();
+        let told = receivers.map(|r| {
+            assert_eq!(r["verified"], true, "{command}: {outcome}");
+            (r["file"].as_u64().unwrap(), r["node"].as_str().unwrap(), r["bytes"].as_u64().unwrap())
+        });
+        let expected = [(0, "d", 90_000), (1, "r1", 50_000), (1, "s", 50_000)];
+        assert_eq!(told.collect::<Vec<_>>(), expected, "{command}");
+        assert_eq!(outcome["bytes"], 140_000);
+    }
+
+    let shown = ncmesh("simulate", "diamond.toml", &more).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("r1, file 2") && shown.contains("the sources sent"), "{shown}");
+    let one = [&more[..], &["--to", "r1"]].concat();
+    fails(&ncmesh("simulate", "diamond.toml", &one).output().unwrap(), 2, "has several");
+}
+
+#[test]
 fn what_cannot_be_is_refused_before_anything_starts() {
     let output = |more: &[&str]| ncmesh("lab", "pair.toml", more).output().unwrap();
     fails(&output(&["--to", "c"]), 6, "no node `c`; there are a, b");

@@ -37,7 +37,7 @@ pub(crate) fn scenario_file(name: &str) -> PathBuf {
 /// Returns bytes without a pattern.
 pub(crate) fn contents(length: usize) -> Vec<u8> {
     use ncmesh_sim::{contents, scenario::Content};
-    contents(&Content::Random { bytes: length as u64 }, 7).unwrap()
+    contents(&Content::Random { bytes: length as u64 }, 7, 0).unwrap()
 }
 
 /// The building's mesh with fast radios and quick probes, and files to send.
@@ -68,7 +68,7 @@ impl Building {
             stream: None,
             web: None,
         };
-        let traffic = scenario.traffic.clone().unwrap();
+        let traffic = scenario.traffic[0].clone();
         let lab = Lab::start(&scenario, &options).await.unwrap();
         lab.wait_for_routes(traffic.from, &traffic.to).await.unwrap();
         let files = tempfile::tempdir().unwrap();

@@ -41,6 +41,18 @@ state! {
         offered: Vec<Count>, "Offered packets", Packets;
         /// Packets of these that have not come, by layer. Those on their way are among them.
         missing: Vec<u64>, "Missing", Packets;
+        /// Packets that came after a later one, by layer. Empty, as are the delays, for schemes
+        /// whose packets do not tell their age.
+        out_of_order: Vec<Count>, "Out of order", Packets;
+        /// Median time from the source's taking a packet to its arrival, by layer, s; 0 if none
+        /// came.
+        delay_p50_s: Vec<f64>, "Delay", Seconds;
+        /// The same of the slowest of 100 packets.
+        delay_p99_s: Vec<f64>, "Longest delay", Seconds;
+        /// Whole seconds of the stream of which every packet of the base came.
+        whole_base_s: Option<u64>, "Whole base", Seconds;
+        /// All seconds of the stream that were judged so, a few after their end.
+        base_s: Option<u64>, "Base", Seconds;
         /// Virtual queue (Z), packets.
         z: f64, "Virtual queue", Packets;
         /// Virtual pressure (Y), packets.
@@ -81,6 +93,8 @@ values! {
         sent: Vec<Count>, "Sent", Packets;
         /// Packets dropped, by layer.
         dropped: Vec<Count>, "Dropped", Packets;
+        /// Number of these for which there was no room, by layer. The time of the others was over.
+        no_room: Vec<Count>, "No room", Packets;
         /// Packets that the radio failed to deliver.
         lost: Count, "Lost", Packets;
     }

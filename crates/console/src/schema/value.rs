@@ -87,7 +87,8 @@ pub trait Told: Value {
     /// Returns the value as a console is told it: times and shares are rounded.
     fn told(plain: &Self::Plain, unit: Unit) -> Self;
 
-    /// Returns the value of the API as a number, if it is known. A list of layers is summed up.
+    /// Returns the value of the API as a number, if it is known. Counts of layers are summed up; of
+    /// other values the greatest is taken.
     fn plain_number(plain: &Self::Plain) -> Option<f64>;
 }
 
@@ -135,7 +136,7 @@ macro_rules! told_alike {
     )* };
 }
 
-told_alike!(u64, Option<u64>, Vec<u64>, f64);
+told_alike!(u64, Option<u64>, Vec<u64>, f64, Vec<f64>);
 
 impl Told for Option<f64> {
     type Plain = Self;
@@ -304,6 +305,7 @@ macro_rules! known {
 known! {
     f64: "number" as |value: &Self| *value;
     u64: "number" as |value: &Self| *value as f64;
+    Vec<f64>: "number[]" as |list: &Self| list.iter().copied().fold(0.0, f64::max);
     Vec<u64>: "number[]" as |list: &Self| list.iter().sum::<u64>() as f64;
     String: "string";
     Vec<Hop>: "Hop[]";

@@ -28,6 +28,7 @@ pub mod delivery;
 pub mod flood;
 pub mod flow;
 pub mod flow_counters;
+pub mod histogram;
 pub mod hop;
 pub mod live;
 pub mod pacing;

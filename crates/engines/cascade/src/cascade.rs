@@ -151,6 +151,7 @@ impl Carrier for Cascade {
             return cx.counters.drop(DropReason::Malformed);
         };
         let flow = packet.header.flow;
+        transfers.note_heard(flow, frame.body.len(), cx.now);
         let heard = self.hear(cx, frame.sender, &packet);
         if let Heard::Dropped(reason) = heard {
             // Nodes that have no part in a transfer overhear it.
@@ -583,7 +584,9 @@ impl Cascade {
             return None;
         }
         let may_send = |id: &FlowId| {
-            transfers.sources.get(id).is_none_or(|source| source.may_send(Quorum::Half, now))
+            let source = transfers.sources.get(id);
+            source.is_none_or(|source| source.may_send(Quorum::Half, now))
+                && transfers.is_within_bound(*id, now)
         };
         let ready = self.flows.iter().filter(|(id, _)| may_send(id)).filter_map(|(id, flow)| {
             let generation = flow.next_generation(now)?;

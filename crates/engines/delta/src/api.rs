@@ -48,13 +48,12 @@ impl StreamEngine for Delta {
         let stream = self.streams.sending(flow, layer, packet.len(), longest)?;
         let deadline = stream.part.announcement.deadline();
         let sending = stream.part.source.as_mut().ok_or(StreamPacketError::Unknown)?;
-        let lane = &mut stream.lanes[layer];
-        if lane.is_used_up() {
+        if stream.lanes[layer].is_used_up() {
             sending.refused += 1;
             return Err(StreamPacketError::Burst);
         }
         sending.packets[layer] += 1;
-        lane.push(pack(packet), cx.now + deadline);
+        stream.change_lane(layer, cx.now, |lane| lane.push(pack(packet), cx.now + deadline));
         Ok(())
     }
 

@@ -101,8 +101,18 @@ pub(crate) struct Child {
     missed: f64,
     /// Frames that brought it something, by layer.
     pub sent: [u64; LAYERS],
-    /// Packets that were given up here and that it lacked.
+    /// Packets that were given up and that it lacked, and those for which there was no room here.
     pub dropped: [u64; LAYERS],
+    pub no_room: [u64; LAYERS],
+}
+
+/// Packets of a layer that are given up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GivenUp {
+    /// Number behind the last of them.
+    pub before: u32,
+    /// Those before this number are given up because there was no room here.
+    pub crowded: u32,
 }
 
 /// Deliveries of the link to a next hop, as link state tells them.
@@ -155,6 +165,7 @@ impl Child {
             missed: 0.0,
             sent: [0; LAYERS],
             dropped: [0; LAYERS],
+            no_room: [0; LAYERS],
         }
     }
 
@@ -174,7 +185,8 @@ impl Child {
         }
         self.number = state.number;
         for layer in 0..state.layers.len().min(LAYERS) {
-            self.judge(layer, state.layers[layer].oldest, now);
+            let given_up = GivenUp { before: state.layers[layer].oldest, crowded: 0 };
+            self.judge(layer, given_up, now);
         }
         self.feeds = state.feeds;
         self.wants = state.wants;
@@ -323,10 +335,10 @@ impl Child {
 
     // ---- layers
 
-    /// Counts the packets of a layer that are given up, there or here: those before `oldest`. A
-    /// layer of which too few come in time pauses: they cost the base airtime and are of little
-    /// use.
-    pub(crate) fn judge(&mut self, layer: usize, oldest: u32, now: Instant) {
+    /// Counts the packets of a layer that are given up, there or here. A layer of which too few
+    /// come in time pauses: they cost the base airtime and are of little use.
+    pub(crate) fn judge(&mut self, layer: usize, given_up: GivenUp, now: Instant) {
+        let oldest = given_up.before;
         let from = self.lanes[layer].judged.max(oldest.saturating_sub(CAPACITY));
         if oldest <= from {
             return;
@@ -338,6 +350,9 @@ impl Child {
         let has = (from..oldest).filter(|packet| self.has(layer, *packet)).count();
         let all = (oldest - from) as usize;
         self.dropped[layer] += (all - has) as u64;
+        let crowded = from..oldest.min(given_up.crowded);
+        let lacked = crowded.filter(|packet| !self.has(layer, *packet)).count();
+        self.no_room[layer] += lacked as u64;
         let lane = &mut self.lanes[layer];
         lane.in_time.add(all as f64, has as f64);
         if layer > 0 && lane.in_time.value() < LEAST_SHARE {

@@ -3,12 +3,15 @@
 use crate::child::{Child, Link};
 use crate::config::DeltaConfig;
 use crate::frame::{DATA, Data, REPORT, State};
+use crate::lane::Decoded;
 use crate::stream::{HOLD_OTHERS, Made, Next, Stream, TELL_INTERVAL, What};
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
-use ncmesh_engine::toolkit::live::{ANNOUNCEMENT, Live, Member, Place, Receiver, Streams, Timed};
+use ncmesh_engine::toolkit::live::{
+    ANNOUNCEMENT, Arrival, Live, Member, Place, Receiver, Streams, Timed,
+};
 use ncmesh_engine::toolkit::silence::Silence;
 use ncmesh_engine::{Class, Context, Engine, Filled, Frame, Offer, TxReport};
 use ncmesh_wire::{FlowId, NodeId, ServiceId};
@@ -358,13 +361,14 @@ struct Choice {
 
 /// Hands the packets of a layer that became known to the host.
 fn hand_up(cx: &mut Context<'_>, stream: &mut Stream, layer: usize) {
-    for packet in stream.lanes[layer].take_decoded() {
+    for Decoded { number, packet } in stream.lanes[layer].take_decoded() {
+        let age = stream.age(layer, number, cx.now);
         let Some(receiver) = &mut stream.part.receiver else { continue };
         if packet.is_empty() {
             cx.counters.drop(DropReason::Undecodable);
             continue;
         }
-        receiver.receive(layer, packet.len());
+        receiver.receive(&Arrival { layer, bytes: packet.len(), number, age }, cx.now);
         cx.events.push_back(stream.part.event(layer, packet));
     }
 }

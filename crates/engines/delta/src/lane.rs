@@ -29,6 +29,14 @@ pub(crate) struct Times {
     pub last: Instant,
 }
 
+/// A packet that became known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decoded {
+    pub number: u32,
+    /// Empty if its check is wrong.
+    pub packet: Vec<u8>,
+}
+
 /// A layer at one node.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
@@ -36,6 +44,8 @@ pub(crate) struct Lane {
     /// Whether any packet is known, so that the numbers below mean something.
     has_begun: bool,
     oldest: u32,
+    /// Packets before it are given up because there was no room for more, or earlier.
+    crowded: u32,
     needs: u32,
     /// When the packets that lead rows are given up.
     until: BTreeMap<u32, Instant>,
@@ -59,7 +69,8 @@ impl Lane {
     /// Returns whether a combination of these packets is so far from what is kept that numbers must
     /// have moved on while nothing was heard.
     pub(crate) fn is_far_from(&self, coded: &Coded) -> bool {
-        let last = coded.first.saturating_add(coded.coefficients.len() as u32);
+        let width = coded.coefficients.len() as u32;
+        let last = coded.first.saturating_add(width.saturating_sub(1));
         let is_behind = last.saturating_add(CAPACITY) < self.oldest;
         self.has_begun && (is_behind || last > self.oldest.saturating_add(CAPACITY))
     }
@@ -72,6 +83,11 @@ impl Lane {
     /// Returns the oldest packet that is still of use.
     pub(crate) fn oldest(&self) -> u32 {
         self.oldest
+    }
+
+    /// Returns the number behind the newest packet that was given up because there was no room.
+    pub(crate) fn crowded(&self) -> u32 {
+        self.crowded
     }
 
     /// Returns the number behind the newest packet that is known of.
@@ -129,9 +145,8 @@ impl Lane {
         Some(true)
     }
 
-    /// Returns the packets that became known, in ascending order. One whose check is wrong is
-    /// empty.
-    pub(crate) fn take_decoded(&mut self) -> Vec<Vec<u8>> {
+    /// Returns the packets that became known, in ascending order.
+    pub(crate) fn take_decoded(&mut self) -> Vec<Decoded> {
         let window = &self.window;
         let known: Vec<u32> =
             self.undecoded.iter().copied().filter(|n| window.packet(*n).is_some()).collect();
@@ -139,8 +154,8 @@ impl Lane {
         for number in known {
             self.undecoded.remove(&number);
             let unpacked = self.window.packet(number).and_then(unpack);
-            packets
-                .push(unpacked.and_then(|unpacked| unpacked.packet).unwrap_or_default().to_vec());
+            let packet = unpacked.and_then(|unpacked| unpacked.packet).unwrap_or_default();
+            packets.push(Decoded { number, packet: packet.to_vec() });
         }
         packets
     }
@@ -177,7 +192,8 @@ impl Lane {
     fn make_room(&mut self) {
         let end = self.end();
         if end - self.oldest > CAPACITY {
-            self.follow(end - CAPACITY);
+            self.crowded = end - CAPACITY;
+            self.follow(self.crowded);
         }
     }
 

@@ -3,7 +3,7 @@
 //! A node may be source, receiver or relay of a stream; a relay may be a receiver as well. It takes
 //! part while it is a receiver or has next hops, and tells its parent so in each frame.
 
-use crate::child::{Child, REPORT};
+use crate::child::{Child, GivenUp, REPORT};
 use crate::frame::{Have, Head, MAX_ASKED, MAX_MAP, State, WIDTH};
 use crate::lane::{Lane, Times};
 use crate::log::Log;
@@ -192,10 +192,16 @@ impl Stream {
             if !is_late {
                 continue;
             }
-            let oldest = self.lanes[layer].oldest();
-            for child in self.part.children.values_mut() {
-                child.judge(layer, oldest, now);
-            }
+            self.judge_children(layer, now);
+        }
+    }
+
+    /// Lets each next hop count the packets that were given up here.
+    fn judge_children(&mut self, layer: usize, now: Instant) {
+        let lane = &self.lanes[layer];
+        let given_up = GivenUp { before: lane.oldest(), crowded: lane.crowded() };
+        for child in self.part.children.values_mut() {
+            child.judge(layer, given_up, now);
         }
     }
 
@@ -460,7 +466,7 @@ impl Stream {
         children.map(|(node, _)| *node).take(MAX_ASKED).collect()
     }
 
-    fn age(&self, layer: usize, packet: u32, now: Instant) -> Duration {
+    pub(crate) fn age(&self, layer: usize, packet: u32, now: Instant) -> Duration {
         let deadline = self.part.announcement.deadline();
         let until = self.lanes[layer].until(packet).unwrap_or(now);
         deadline.saturating_sub(until.since(now))
@@ -547,7 +553,23 @@ impl Stream {
         if from_parent && lane.is_far_from(&coded) {
             *lane = Lane::default();
         }
-        lane.absorb(coded, times)
+        self.change_lane(layer, now, |lane| lane.absorb(coded, times))
+    }
+
+    /// Adds to a layer. Packets for which there is no room then are counted as given up.
+    pub(crate) fn change_lane<R>(
+        &mut self,
+        layer: usize,
+        now: Instant,
+        change: impl FnOnce(&mut Lane) -> R,
+    ) -> R {
+        let lane = &mut self.lanes[layer];
+        let before = lane.crowded();
+        let changed = change(lane);
+        if lane.crowded() != before {
+            self.judge_children(layer, now);
+        }
+        changed
     }
 
     // ---- status
@@ -565,6 +587,7 @@ impl Stream {
             rate: 0.0,
             sent: child.sent,
             dropped: child.dropped,
+            no_room: child.no_room,
             lost: 0,
         });
         let receiving = self.part.receiver.as_ref();

@@ -10,7 +10,7 @@ use ncmesh_engine::stream::LAYERS;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::toolkit::live::{
-    ANNOUNCEMENT, Live as _, Member, Place, Receiver, Streams, Timed,
+    ANNOUNCEMENT, Arrival, Live as _, Member, Place, Receiver, Streams, Timed,
 };
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::{Class, Context, Engine, Filled, Frame, Offer, TxReport, TxResult};
@@ -245,7 +245,9 @@ impl Live {
         let is_new = session.layers[layer].seen.add(header.number);
         cx.counters.note_payload(is_new);
         if is_new && let Some(receiver) = &mut session.part.receiver {
-            receiver.receive(layer, packet.len());
+            let number = header.number;
+            let arrival = Arrival { layer, bytes: packet.len(), number, age: header.age() };
+            receiver.receive(&arrival, cx.now);
             cx.events.push_back(session.part.event(layer, packet.to_vec()));
         }
 

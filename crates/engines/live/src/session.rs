@@ -105,6 +105,7 @@ pub(crate) struct Child {
     failures: u32,
     pub sent: [u64; LAYERS],
     pub dropped: [u64; LAYERS],
+    pub no_room: [u64; LAYERS],
     pub lost: u64,
 }
 
@@ -119,6 +120,7 @@ impl Child {
             failures: 0,
             sent: [0; LAYERS],
             dropped: [0; LAYERS],
+            no_room: [0; LAYERS],
             lost: 0,
         }
     }
@@ -213,6 +215,13 @@ impl Session {
             return true;
         }
         if held.len() >= MAX_HELD {
+            let layer = usize::from(header.layer);
+            for node in due.keys() {
+                if let Some(child) = self.part.children.get_mut(node) {
+                    child.dropped[layer] += 1;
+                    child.no_room[layer] += 1;
+                }
+            }
             return false;
         }
         held.insert(header.number, Held { bytes: bytes.into(), until: now + left, due });
@@ -281,6 +290,7 @@ impl Session {
             rate: 0.0,
             sent: child.sent,
             dropped: child.dropped,
+            no_room: child.no_room,
             lost: child.lost,
         });
         let receiving = self.part.receiver.as_ref();

@@ -93,6 +93,8 @@ impl Child {
             rate,
             sent: self.sent,
             dropped: self.dropped,
+            // Packets have no deadline.
+            no_room: self.dropped,
             lost: self.lost,
         }
     }

@@ -59,7 +59,8 @@ impl Load {
             reached.max_by(|&a, &b| etx[a].total_cmp(&etx[b])).unwrap_or(from)
         };
         let from = farthest(running.iter().position(|&runs| runs).unwrap_or(0));
-        let contents = contents(&Content::Random { bytes: FILE_BYTES }, seed).unwrap_or_default();
+        let random = Content::Random { bytes: FILE_BYTES };
+        let contents = contents(&random, seed, 0).unwrap_or_default();
         let to = farthest(from);
         let hops = graph.tree(from).hops(to);
         Self::File(FileLoad { from, to, hops, contents, flow: None, seen: 0, delivered: 0 })

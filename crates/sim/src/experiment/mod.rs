@@ -13,11 +13,11 @@ mod streams;
 mod transfer;
 
 use crate::observe::Observer;
-use crate::outcome::{Outcome, ServiceOutcomes, TraceOutcome};
+use crate::outcome::{Outcome, ServiceOutcomes, SharingOutcome, TraceOutcome};
 use crate::scenario::{Scenario, Stream};
 use crate::schemes::{Schemes, SchemesError};
 use crate::simulation::{Simulation, SimulationConfig};
-use ncmesh_engine::registry::{AUTO, ServiceKind};
+use ncmesh_engine::registry::{AUTO, Entry, ServiceKind};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
 use ncmesh_stack::link::LinkConfig;
@@ -89,7 +89,7 @@ pub fn run(
     let mut sim = Simulation::new(config)?;
     observers.into_iter().for_each(|observer| sim.observe(observer));
     let world = World { scenario, sim };
-    let mut run = Run { world, stage: Stage::Measuring, progress };
+    let mut run = Run { world, stage: Stage::Measuring, progress, sharing: None };
     run.advance(Instant::default() + settling, |_| false)?;
     for entry in schemes.entries() {
         run.await_paths(entry.service())?;
@@ -98,6 +98,7 @@ pub fn run(
     let services = run.carry(&schemes, limit)?;
 
     // The observers must have written everything before the result says that the run succeeded.
+    let sharing = run.sharing;
     let World { mut sim, .. } = run.world;
     sim.finish().map_err(RunError::Observer)?;
     let seconds = (sim.now() - start).as_secs_f64();
@@ -109,7 +110,7 @@ pub fn run(
     };
     let usage = usage(&World { scenario, sim });
     let outcome = Outcome::new(&scenario.name, &schemes.to_string(), seconds, usage, services);
-    Ok(Outcome { trace: Some(trace), ..outcome })
+    Ok(Outcome { sharing, trace: Some(trace), ..outcome })
 }
 
 /// Returns the use of the channel by each node, by name.
@@ -123,6 +124,8 @@ struct Run<'a, P> {
     world: World<'a>,
     stage: Stage,
     progress: P,
+    /// How services shared the channel, once the first of several has ended.
+    sharing: Option<SharingOutcome>,
 }
 
 impl<P: FnMut(&Step<'_>) -> ControlFlow<()>> Run<'_, P> {
@@ -154,7 +157,7 @@ impl<P: FnMut(&Step<'_>) -> ControlFlow<()>> Run<'_, P> {
 
     /// Carries the traffic of each scheme's service, all side by side, for at most `limit`.
     fn carry(&mut self, schemes: &Schemes, limit: Duration) -> Result<ServiceOutcomes, RunError> {
-        // Flows and streams check their settings, so they are set up before the file is sent.
+        // Flows and streams check their settings, so they are set up before files are sent.
         let start = self.world.sim.now();
         let end = start + limit;
         let mut loads: Vec<Box<dyn Load>> = Vec::new();
@@ -168,9 +171,10 @@ impl<P: FnMut(&Step<'_>) -> ControlFlow<()>> Run<'_, P> {
             loads.insert(0, Box::new(transfer::Sending::begin(&mut self.world, entry.name)?));
         }
 
+        let before = usage(&self.world);
         let mut outcomes = ServiceOutcomes::default();
         while let Some(first) = loads.first() {
-            // The file, if there is one, tells more about the progress than the clock.
+            // Files, if there are some, tell more about the progress than the clock.
             self.stage = first.stage();
 
             // Send what is due now, and run until the next timer or an event that lets a load act.
@@ -187,10 +191,28 @@ impl<P: FnMut(&Step<'_>) -> ControlFlow<()>> Run<'_, P> {
             let is_cut = self.world.sim.now() >= end || self.world.sim.is_stopped();
             let (over, rest): (Vec<_>, Vec<_>) =
                 loads.into_iter().partition(|load| is_cut || load.is_over(&self.world.sim));
+            if self.sharing.is_none() && !over.is_empty() {
+                self.sharing = self.sharing_since(start, &before, schemes);
+            }
             over.into_iter().for_each(|load| load.conclude(&self.world, &mut outcomes));
             loads = rest;
         }
         Ok(outcomes)
+    }
+
+    /// Returns how services have shared the channel since `start`, if there are several.
+    fn sharing_since(
+        &self,
+        start: Instant,
+        before: &BTreeMap<String, Usage>,
+        schemes: &Schemes,
+    ) -> Option<SharingOutcome> {
+        let services: Vec<_> = schemes.entries().map(Entry::service).collect();
+        let sim = &self.world.sim;
+        let seconds = (sim.now() - start).as_secs_f64();
+        let after = usage(&self.world);
+        (services.len() > 1 && seconds > 0.0)
+            .then(|| SharingOutcome::new(&services, &sim.config().share, before, &after, seconds))
     }
 
     /// Waits until the sources of this service's traffic know paths to all receivers. For services

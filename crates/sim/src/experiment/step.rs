@@ -1,6 +1,7 @@
 //! Progress of a run, for callers that show it.
 
 use crate::simulation::Simulation;
+use ncmesh_engine::file::TransferStatus;
 use ncmesh_engine::time::Instant;
 use ncmesh_stack::Stack;
 
@@ -9,11 +10,8 @@ use ncmesh_stack::Stack;
 pub enum Stage {
     /// The mesh measures its links. Nothing is sent yet.
     Measuring,
-    /// A file is being sent.
-    Transfer {
-        /// Node that sends it.
-        from: usize,
-    },
+    /// Files are being sent.
+    Transfer,
     /// Flows or streams are running.
     Timed {
         /// Instant at which the first began.
@@ -32,8 +30,17 @@ pub struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// Returns how much of the run is done, 0 to 1: of a file, the share of its bytes that the
-    /// receivers have, as the source knows it; of flows and streams, the share of their time.
+    /// Returns all file transfers, as their sources see them.
+    pub fn sent(&self) -> impl Iterator<Item = TransferStatus> + '_ {
+        let stacks = (0..self.sim.len()).filter_map(|node| self.sim.host(node).stack());
+        stacks.flat_map(|stack| {
+            let all = Stack::transfers(stack).into_iter();
+            all.filter(|transfer| transfer.flow.source == stack.node())
+        })
+    }
+
+    /// Returns how much of the run is done, 0 to 1: of files, the share of their bytes that the
+    /// receivers have, as the sources know it; of flows and streams, the share of their time.
     #[must_use]
     pub fn share(&self) -> f64 {
         match self.stage {
@@ -43,11 +50,10 @@ impl Step<'_> {
                 let done = self.sim.now().min(ends) - begins;
                 done.as_secs_f64() / (ends - begins).as_secs_f64()
             }
-            Stage::Transfer { from } => {
-                let transfers = self.sim.host(from).stack().map(Stack::transfers);
+            Stage::Transfer => {
                 let mut have = 0;
                 let mut all = 0;
-                for transfer in transfers.iter().flatten() {
+                for transfer in self.sent() {
                     all += transfer.size * transfer.receivers.len() as u64;
                     have += transfer.receivers.iter().map(|receiver| receiver.bytes).sum::<u64>();
                 }

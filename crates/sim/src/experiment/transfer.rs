@@ -1,4 +1,5 @@
-//! The file transfer of a scenario: sends the file, waits for the end, and checks what arrived.
+//! The file transfers of a scenario: sends the files, waits for the end of each, and checks what
+//! arrived.
 
 use super::error::RunError;
 use super::load::{Load, World};
@@ -12,53 +13,65 @@ use ncmesh_engine::rng;
 use ncmesh_engine::time::Instant;
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
+use std::collections::BTreeSet;
 
-/// The file transfer under way.
-pub(super) struct Sending {
+/// A file that is sent.
+struct File {
     flow: FlowId,
     from: usize,
     to: Vec<usize>,
     contents: Vec<u8>,
+}
+
+/// The file transfers under way.
+pub(super) struct Sending {
+    files: Vec<File>,
     start: Instant,
-    /// Number of observations that were searched for the end.
+    /// Number of observations that were searched for ends.
     seen: usize,
-    ended: bool,
+    /// Files whose sources have not ended the transfer.
+    under_way: BTreeSet<FlowId>,
 }
 
 impl Sending {
-    /// Begins to send the scenario's file.
+    /// Begins to send the scenario's files.
     pub(super) fn begin(world: &mut World<'_>, scheme: &'static str) -> Result<Self, RunError> {
-        let missing = RunError::NoTraffic { missing: "[traffic]", scheme };
-        let traffic = world.scenario.traffic.as_ref().ok_or(missing)?;
-        let contents = contents(&traffic.content, world.scenario.seed)?;
         let start = world.sim.now();
-        let from = traffic.from;
-        let to = traffic.to.clone();
-        let file = NewFile {
-            contents: contents.clone(),
-            background: traffic.background,
-            ..NewFile::new(scheme, from, Some(&to))
-        };
-        let flow = world.sim.send(file)?;
-        Ok(Self { flow, from, to, contents, start, seen: 0, ended: false })
+        let mut files = Vec::new();
+        for (index, traffic) in world.scenario.traffic.iter().enumerate() {
+            let contents = contents(&traffic.content, world.scenario.seed, index)?;
+            let from = traffic.from;
+            let to = traffic.to.clone();
+            let file = NewFile {
+                contents: contents.clone(),
+                background: traffic.background,
+                ..NewFile::new(scheme, from, Some(&to))
+            };
+            let flow = world.sim.send(file)?;
+            files.push(File { flow, from, to, contents });
+        }
+        let under_way = files.iter().map(|file| file.flow).collect();
+        Ok(Self { files, start, seen: 0, under_way })
     }
 
-    /// Looks whether the source has ended the transfer. Only new observations are searched.
+    /// Looks which transfers their sources have ended. Only new observations are searched.
     fn look(&mut self, sim: &Simulation) {
-        let ended = Observation::SendEnded(self.flow);
-        let new = &sim.observations()[self.seen..];
-        self.ended |= new.iter().any(|(_, _, happened)| *happened == ended);
+        for (.., happened) in &sim.observations()[self.seen..] {
+            if let Observation::SendEnded(flow) = happened {
+                self.under_way.remove(flow);
+            }
+        }
         self.seen = sim.observations().len();
     }
 }
 
 impl Load for Sending {
     fn stage(&self) -> Stage {
-        Stage::Transfer { from: self.from }
+        Stage::Transfer
     }
 
     fn is_over(&self, _: &Simulation) -> bool {
-        self.ended
+        self.under_way.is_empty()
     }
 
     fn act(&mut self, _: &mut Simulation) -> Result<(), RunError> {
@@ -71,7 +84,7 @@ impl Load for Sending {
 
     fn may_act(&mut self, sim: &Simulation, _: Instant) -> bool {
         self.look(sim);
-        self.ended
+        self.under_way.is_empty()
     }
 
     fn observe(&mut self, world: &mut World<'_>) {
@@ -83,35 +96,46 @@ impl Load for Sending {
     }
 }
 
-/// Returns the contents of a scenario's file transfer.
+/// Returns the contents of a scenario's file transfer, which is the `index`-th.
 ///
 /// # Errors
 /// [`RunError::File`] if they come from a file that cannot be read.
-pub fn contents(content: &Content, seed: u64) -> Result<Vec<u8>, RunError> {
+pub fn contents(content: &Content, seed: u64, index: usize) -> Result<Vec<u8>, RunError> {
     match content {
         Content::File(path) => {
             std::fs::read(path).map_err(|e| RunError::File(path.display().to_string(), e))
         }
         Content::Random { bytes } => {
             let mut contents = vec![0; usize::try_from(*bytes).unwrap_or(usize::MAX)];
-            rng::stream(seed, NodeId(0), "experiment", "contents").fill_bytes(&mut contents);
+            // Files differ, so that a mix-up of two would show.
+            let stream = NodeId(u16::try_from(index).unwrap_or(u16::MAX));
+            rng::stream(seed, stream, "experiment", "contents").fill_bytes(&mut contents);
             Ok(contents)
         }
     }
 }
 
 impl Sending {
-    /// Returns the result of the transfer.
+    /// Returns the result of the transfers.
     fn outcome(&self, world: &World<'_>) -> TransferOutcome {
+        let files = self.files.iter().map(|file| file.outcome(self.start, world));
+        TransferOutcome::of_files(files.collect())
+    }
+}
+
+impl File {
+    /// Returns the result of the transfer, which began at `start`.
+    fn outcome(&self, start: Instant, world: &World<'_>) -> TransferOutcome {
         // A receiver counts as verified if it reported the file, and if it is byte for byte the one
         // that was sent: the simulation does not rely on the protocol's own check.
         let sim = &world.sim;
         let delivered = Observation::Delivered(self.flow);
         let receivers = self.to.iter().map(|node| {
             let at = sim.observations().iter().find(|(_, n, h)| n == node && *h == delivered);
-            let seconds = at.map(|(at, ..)| (*at - self.start).as_secs_f64());
+            let seconds = at.map(|(at, ..)| (*at - start).as_secs_f64());
             let received = sim.host(*node).storage().received(self.flow);
             ReceiverOutcome {
+                file: 0,
                 node: world.name(*node),
                 verified: seconds.is_some() && received == self.contents,
                 bytes: received.len() as u64,

@@ -6,6 +6,7 @@
 
 mod file;
 mod flows;
+mod sharing;
 mod streams;
 
 use ncmesh_stack::Usage;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 
 pub use file::{ReceiverOutcome, TransferOutcome};
 pub use flows::{CodingOutcome, FlowOutcome, FlowSeries, FlowsOutcome, Samples, TcpOutcome};
+pub use sharing::SharingOutcome;
 pub use streams::{
     StreamLayerOutcome, StreamOutcome, StreamQueueOutcome, StreamReceiverOutcome, StreamSeries,
     StreamsOutcome,
@@ -41,6 +43,8 @@ pub struct Outcome {
     /// Result of each service that had traffic.
     #[serde(flatten)]
     pub services: ServiceOutcomes,
+    /// How services shared the channel. Null if one ran alone.
+    pub sharing: Option<SharingOutcome>,
     /// Trace of the simulator. `None` in the lab.
     #[serde(flatten)]
     pub trace: Option<TraceOutcome>,
@@ -52,7 +56,7 @@ pub struct Outcome {
 /// Result of each service. A service without traffic in the run has none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ServiceOutcomes {
-    /// Result of a file transfer.
+    /// Results of file transfers.
     #[serde(flatten)]
     pub transfer: Option<TransferOutcome>,
     /// Results of flows of packets.
@@ -107,12 +111,13 @@ impl Outcome {
             transmissions: nodes.values().map(|usage| usage.transmissions).sum(),
             nodes,
             services,
+            sharing: None,
             trace: None,
             lab: None,
         }
     }
 
-    /// Returns the result of the file transfer, if the run was one.
+    /// Returns the results of file transfers, if the run had any.
     #[must_use]
     pub fn transfer(&self) -> Option<&TransferOutcome> {
         self.services.transfer.as_ref()

@@ -107,6 +107,8 @@ pub struct StreamQueueOutcome {
     pub sent: Vec<u64>,
     /// Packets dropped by layer, since the queue exists.
     pub dropped: Vec<u64>,
+    /// Number of these for which there was no room, by layer. The time of the others was over.
+    pub no_room: Vec<u64>,
     /// Packets that the radio gave up on, since the queue exists.
     pub lost: u64,
 }
@@ -121,6 +123,7 @@ impl StreamQueueOutcome {
         self.receivers = queue.receivers;
         self.sent = queue.sent;
         self.dropped = queue.dropped;
+        self.no_room = queue.no_room;
         self.lost = queue.lost;
     }
 }

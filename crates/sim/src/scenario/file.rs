@@ -13,7 +13,7 @@ use super::placement::{Grid, Uniform};
 use super::quantity::{ALLOWED_BIT_RATES, ALLOWED_RATES, BitRate, Size};
 use super::reader::{MEASUREMENTS, TIMES};
 use super::stream::StreamTable;
-use super::value::{Entries, Nested, Protocols};
+use super::value::{Entries, Nested, OneOrMore, Protocols};
 
 /// Most random bytes that a transfer can have, since they are generated in memory.
 const LARGEST_RANDOM: u64 = 4_000_000_000;
@@ -46,8 +46,8 @@ ncmesh_engine::settings! {
         pub(super) measure: Option<Nested<Measure>> = None;
         /// [Time](#processing) that simulated nodes take for each received frame.
         pub(super) processing: Option<Nested<Processing>> = None;
-        /// A [file transfer](#traffic).
-        pub(super) traffic: Option<Nested<Traffic>> = None;
+        /// [File transfers](#traffic): one as `[traffic]`, several at once as `[[traffic]]` each.
+        pub(super) traffic: OneOrMore<Traffic> = OneOrMore::default();
         /// [Flows](#flow) of packets through a tunnel.
         pub(super) flow: Entries<Flow> = Entries::default();
         /// [Live streams](#stream).
@@ -155,14 +155,15 @@ ncmesh_engine::settings! {
 }
 
 ncmesh_engine::settings! {
-    /// The table `[traffic]`: a file transfer.
+    /// The table `[traffic]`: a file transfer. Of several, each is a table `[[traffic]]`.
     pub(super) struct Traffic {
         /// Source.
         pub(super) from: Spanned<String>;
         /// Receivers.
         pub(super) to: Entries<Spanned<String>>,
             allowed "at least one, none twice, not the source";
-        /// Length of a file of random bytes, which is made from the seed.
+        /// Length of a file of random bytes, which are made from the seed and differ from file to
+        /// file.
         pub(super) size: Option<Size> = None, within 1..=LARGEST_RANDOM,
             allowed "a quantity from 1 byte to 4 GB; for more give a `file`";
         /// Or the name of a file, relative to the scenario; it may be empty.

@@ -44,7 +44,7 @@
 //! # [processing]                           # time that nodes spend on each received frame
 //! # least_s = 0, most_s = 0.001
 //!
-//! [traffic]                                # a file transfer
+//! [traffic]                                # a file transfer; of several, each is [[traffic]]
 //! from = "s"
 //! to = ["d"]
 //! size = "2.3MB"                           # or file = "firmware.bin"
@@ -259,8 +259,8 @@ pub struct Scenario {
     pub measure: Option<Measure>,
     /// Time that simulated nodes spend on each received frame; none if absent.
     pub processing: Option<Processing>,
-    /// The file transfer, if the scenario has one.
-    pub traffic: Option<Traffic>,
+    /// File transfers, which begin at the same time.
+    pub traffic: Vec<Traffic>,
     /// Flows of packets through tunnels.
     pub flows: Vec<Flow>,
     /// Live streams.
@@ -337,7 +337,7 @@ impl Scenario {
     /// Returns the services that the scenario has traffic of, in the order of [`ServiceKind`].
     #[must_use]
     pub fn services(&self) -> Vec<ServiceKind> {
-        let file = self.traffic.as_ref().map(|_| ServiceKind::File);
+        let file = (!self.traffic.is_empty()).then_some(ServiceKind::File);
         let tunnel = (!self.flows.is_empty()).then_some(ServiceKind::Tunnel);
         let stream = (!self.streams.is_empty()).then_some(ServiceKind::Stream);
         [file, tunnel, stream].into_iter().flatten().collect()

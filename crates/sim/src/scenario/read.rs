@@ -69,8 +69,8 @@ pub(super) fn scenario(
         least: Duration::from_secs_f64(table.table().least_s),
         most: Duration::from_secs_f64(table.table().most_s),
     });
-    let traffic =
-        file.traffic.map(|traffic| reader.traffic(traffic.table(), &nodes)).transpose()?;
+    let traffic: Result<Vec<_>, _> =
+        file.traffic.0.iter().map(|traffic| reader.traffic(traffic, &nodes)).collect();
     let flows: Result<Vec<_>, _> =
         file.flow.0.iter().map(|flow| reader.flow(flow, &nodes)).collect();
     let streams: Result<Vec<_>, _> =
@@ -88,7 +88,7 @@ pub(super) fn scenario(
         mobility,
         measure,
         processing,
-        traffic,
+        traffic: traffic?,
         protocol: file.protocol.0,
         mtu,
         medium,

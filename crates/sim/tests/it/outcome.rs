@@ -28,13 +28,16 @@ receivers = [{ node = "c" }]
 seconds = 3
 "#;
 
+const FILE: &str = r#"traffic = { from = "a", to = ["c"], size = "100kB" }"#;
+
 fn outcome(scheme: &str, traffic: &str) -> Outcome {
     outcome_of(&format!("{LINE}{traffic}"), scheme, 1000)
 }
 
 /// A real outcome of every kind. Fields that only the lab fills have made-up values.
 fn outcomes() -> Vec<Outcome> {
-    let file = outcome("pacifier", r#"traffic = { from = "a", to = ["c"], size = "100kB" }"#);
+    let file = outcome("pacifier", FILE);
+    let both = outcome("file=pacifier,tunnel=xor", &[FILE, FLOWS].concat());
     let mut flows = outcome("xor", FLOWS);
     let mut streams = outcome("multirate", STREAM);
     if let Some(of) = &mut flows.services.flows {
@@ -44,7 +47,7 @@ fn outcomes() -> Vec<Outcome> {
         of.cpu = [("a".to_owned(), 0.1)].into();
     }
     let lab = LabOutcome { lag_mean_ms: 0.1, lag_max_ms: 1.0, frames: 7, dir: None };
-    vec![Outcome { lab: Some(lab), trace: None, ..file.clone() }, file, flows, streams]
+    vec![Outcome { lab: Some(lab), trace: None, ..file.clone() }, file, flows, streams, both]
 }
 
 /// Follows a reference. Of a nullable type, returns the type itself.

@@ -44,12 +44,33 @@ fn a_small_file_is_read() {
     assert_eq!((config.bit_rate_bps, config.phy, config.radios()), (5_500_000, Phy::DOT11B, 3));
     let links = scenario.deliveries();
     assert_eq!(links, [(0, 1, 0.75), (1, 0, 0.75), (1, 2, 0.5)]);
-    let traffic = scenario.traffic.unwrap();
+    let traffic = scenario.traffic.into_iter().next().unwrap();
     assert_eq!(
         (traffic.from, traffic.to, traffic.content),
         (0, vec![1, 2], Content::Random { bytes: 2_300_000 })
     );
     assert_eq!(scenario.protocol["pacifier"]["knob"].as_integer(), Some(0));
+}
+
+#[test]
+fn several_files_are_read_and_errors_have_their_places() {
+    let mesh = "name = \"x\"\nnodes = [\"a\", \"b\", \"c\"]\n\
+                medium = { phy = \"802.11b\", bit_rate = \"2M\" }\n";
+    let first = "[[traffic]]\nfrom = \"a\"\nto = [\"b\"]\nsize = \"1kB\"\n";
+    let second = "[[traffic]]\nfrom = \"c\"\nto = [\"a\"]\nsize = \"2kB\"\nbackground = 10\n";
+    let scenario = parse(&[mesh, first, second].concat()).unwrap();
+    let files = scenario.traffic.iter().map(|file| (file.from, file.background.is_some()));
+    assert_eq!(files.collect::<Vec<_>>(), [(0, false), (2, true)]);
+
+    let wrong = |second: &str| fault(&[mesh, first, second].concat());
+    let unknown = wrong(&second.replace("background", "backgruond"));
+    assert!(unknown.contains(":12: unknown field `backgruond`"), "{unknown}");
+    let receiver = wrong(&second.replace("\"a\"", "\"d\""));
+    assert!(receiver.contains(":10: no node `d`"), "{receiver}");
+    let number = fault(&format!("{mesh}traffic = 7\n"));
+    assert!(number.contains("`traffic` must be a table, or a list of tables, not"), "{number}");
+    let missing = fault(&format!("{mesh}[traffic]\nfrom = \"a\"\n"));
+    assert!(missing.contains("missing field `to`"), "{missing}");
 }
 
 #[test]
@@ -173,7 +194,7 @@ fn settings_are_overridden_by_key() {
     assert_eq!(scenario.mtu, 2304);
     assert_eq!(scenario.protocol["pacifier"]["knob"].as_integer(), Some(1));
     assert_eq!(scenario.protocol["more"]["threshold"].as_float(), Some(0.2));
-    let traffic = scenario.traffic.unwrap();
+    let traffic = scenario.traffic.into_iter().next().unwrap();
     assert_eq!((traffic.to, traffic.content), (vec![2], Content::Random { bytes: 65_536 }));
 }
 

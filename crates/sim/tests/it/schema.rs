@@ -16,7 +16,7 @@ const TABLES: [(&str, &str); 12] = [
     ("/medium/properties/reception", "[medium.reception]\nzzz = 1"),
     ("/measure", "[measure]\nzzz = 1"),
     ("/processing", "[processing]\nzzz = 1"),
-    ("/traffic", "[traffic]\nzzz = 1"),
+    ("/traffic/anyOf/0", "[traffic]\nzzz = 1"),
     ("/flow/items", "[[flow]]\nzzz = 1"),
     ("/stream/items", "[[stream]]\nzzz = 1"),
 ];

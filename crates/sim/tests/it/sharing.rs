@@ -90,12 +90,57 @@ fn a_file_in_the_background_gives_way_to_a_connection() {
     }
 }
 
+/// A file without a bound does not wait for one of the same node that may take little airtime.
+#[test]
+fn files_in_the_background_have_bounds_of_their_own() {
+    let file = |size: &str, most: u8| {
+        format!("[[traffic]]\nfrom = \"a\"\nto = [\"c\"]\nsize = \"{size}\"\nbackground = {most}\n")
+    };
+    for (name, mesh) in meshes() {
+        let alone = outcome(&mesh, &file("1MB", 100));
+        let both = outcome(&mesh, &[file("1MB", 100), file("100kB", 2)].concat());
+        let receivers = &both.transfer().unwrap().receivers;
+        assert!(receivers.iter().all(|r| r.verified), "{name}: {receivers:?}");
+        let [free, bounded] = [0, 1].map(|file| receivers[file].seconds.unwrap());
+        assert!(free < 1.3 * seconds(&alone), "{name}: {free} s, alone {} s", seconds(&alone));
+        assert!(bounded > 3.0 * free, "{name}: {bounded} s beside {free} s");
+    }
+}
+
+/// Returns the measured mesh of a building.
+fn building() -> String {
+    let matrix = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/data/building.csv");
+    let medium = r#"medium = { phy = "802.11b", bit_rate = "11M" }"#;
+    format!("name = \"building\"\nsealed = false\ntopology.matrix = \"{matrix}\"\n{medium}\n")
+}
+
+/// Jain's index that three services have at least where all have as much weight.
+const FAIR: f64 = 0.9;
+
+#[test]
+fn three_services_share_a_building_fairly() {
+    let traffic = r#"
+protocol.share.file = 1.0
+traffic = { from = "n01", to = ["n05", "n14"], size = "20MB" }
+flow = [{ from = "n01", to = "n09", protocol = "tcp", packet = 1300, seconds = 15 }]
+
+[[stream]]
+group = "tv"
+from = "n01"
+packet = 1200
+layers = [{ name = "base", rate = "300k" }, { name = "enh", rate = "600k" }]
+receivers = [{ node = "n05" }, { node = "n14" }]
+seconds = 15
+"#;
+    let outcome = outcome_of(&format!("{}{traffic}", building()), "auto", 16);
+    let sharing = outcome.sharing.unwrap();
+    assert!(sharing.fairness > FAIR, "{sharing:?}");
+}
+
 /// Reports to a relay far from the connection collide with that. They come through all the same.
 #[test]
 fn a_file_reaches_those_who_do_not_hear_the_connection() {
-    let matrix = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/data/building.csv");
-    let medium = r#"medium = { phy = "802.11b", bit_rate = "11M" }"#;
-    let mesh = format!("name = \"building\"\ntopology.matrix = \"{matrix}\"\n{medium}\n");
+    let mesh = building();
     let file = "traffic = { from = \"n01\", to = [\"n14\", \"n20\"], size = \"500kB\" }\n";
     let tcp = "[[flow]]\nfrom = \"n01\"\nto = \"n09\"\nprotocol = \"tcp\"\npacket = 1300\n\
                seconds = 60\n";

@@ -53,3 +53,50 @@ fn a_named_scheme_runs_its_service_as_if_there_were_no_other() {
         assert_eq!(hash(&all), hash(alone), "{scheme}");
     }
 }
+
+#[test]
+fn several_files_are_sent_at_once_and_each_has_its_result() {
+    let files = r#"
+[[traffic]]
+from = "a"
+to = ["c"]
+size = "300kB"
+
+[[traffic]]
+from = "c"
+to = ["b", "a"]
+size = "200kB"
+"#;
+    let both = outcome(files, "cascade");
+    let transfer = both.transfer().unwrap();
+    assert_eq!(transfer.bytes, 500_000);
+    let received = transfer.receivers.iter().map(|r| (r.file, r.node.as_str(), r.bytes));
+    let expected = [(0, "c", 300_000), (1, "b", 200_000), (1, "a", 200_000)];
+    assert_eq!(received.collect::<Vec<_>>(), expected);
+    assert!(transfer.receivers.iter().all(|r| r.verified), "{transfer:?}");
+
+    // The run lasts until the last file has arrived.
+    let times = transfer.receivers.iter().map(|r| r.seconds.unwrap());
+    assert!(both.seconds >= times.fold(0.0, f64::max), "{both:?}");
+    assert_eq!(both.sharing, None, "one service ran");
+}
+
+#[test]
+fn a_list_of_one_file_is_the_table() {
+    let hash = |traffic: &str| outcome(traffic, "cascade").trace.unwrap().trace_hash;
+    let list = FILE.replace("= {", "= [{").replace("}\n", "}]\n");
+    assert_eq!(hash(FILE), hash(&list));
+}
+
+#[test]
+fn the_outcome_tells_how_services_shared_the_channel() {
+    let all = outcome(&[FILE, FLOWS, STREAM].concat(), "auto");
+    let sharing = all.sharing.as_ref().unwrap();
+    let names: Vec<_> = sharing.airtime.keys().map(String::as_str).collect();
+    assert_eq!(names, ["file", "stream", "tunnel"]);
+    assert!(sharing.airtime.values().all(|share| *share > 0.01), "{sharing:?}");
+    // The file needs most of the air, so the index is below 1.
+    assert!((0.4..0.999).contains(&sharing.fairness), "{sharing:?}");
+    let file = all.transfer().unwrap().receivers[0].seconds.unwrap();
+    assert!(sharing.seconds >= file && sharing.seconds < 6.1, "{sharing:?}");
+}

@@ -31,6 +31,54 @@ fn carried(text: &str) -> Result<Outcome, RunError> {
     run(&scenario, config, "multirate", limit, vec![], |_| ControlFlow::Continue(()))
 }
 
+/// What a node itself says of its reception is what the run measured.
+#[test]
+fn a_receiver_tells_the_truth_about_order_delays_and_whole_seconds() {
+    let line = crate::support::HIDDEN_LINE.replace("0.1 }", "0.3 }");
+    let layers = r#"[{ name = "base", rate = "200k" }, { name = "enh", rate = "300k" }]"#;
+    let stream = format!(
+        "[[stream]]\ngroup = \"tv\"\nfrom = \"a\"\nlayers = {layers}\n\
+         receivers = [{{ node = \"c\" }}]\nseconds = 30\n"
+    );
+    for scheme in ["delta", "stream_tree"] {
+        let scenario =
+            Scenario::parse(&[&line, stream.as_str()].concat(), "", Path::new("")).unwrap();
+        let config = SimulationConfig::from_scenario(&scenario).unwrap();
+        let mut told = None;
+        let outcome = run(&scenario, config, scheme, Duration::from_secs(100), vec![], |step| {
+            let stack = step.sim.host(2).stack().unwrap();
+            let mut streams = stack.streams().into_iter();
+            told = streams.find_map(|(_, status)| status.receiving).or(told.take());
+            ControlFlow::Continue(())
+        });
+        let outcome = outcome.unwrap();
+        let measured = &outcome.streams().unwrap().streams[0].receivers[0];
+        let told = told.unwrap();
+        let timely = told.timeliness.unwrap();
+        let shown = format!("{scheme}: {timely:?} {measured:?}");
+        for (layer, measured) in measured.layers.iter().enumerate() {
+            assert!(told.packets[layer].abs_diff(measured.delivered) <= 30, "{shown}");
+            assert!(
+                timely.out_of_order[layer].abs_diff(measured.out_of_order.unwrap()) <= 5,
+                "{shown}"
+            );
+            let of_delays = [
+                (timely.delay_p50_s[layer], measured.delay_p50_s),
+                (timely.delay_p99_s[layer], measured.delay_p99_s),
+            ];
+            for (told, measured) in of_delays {
+                // Ages are written in quarters of a millisecond, and leave out times on the air.
+                let most = measured.unwrap();
+                assert!(told <= most * 1.1 && told >= most * 0.7 - 0.02, "{shown}");
+            }
+        }
+        // The first second is a part, and the last ones are not judged yet.
+        assert!((20..=30).contains(&timely.base_s), "{shown}");
+        let broken = timely.base_s - timely.whole_base_s;
+        assert!(broken.abs_diff(30 - measured.whole_base_s.unwrap()) <= 3, "{shown}");
+    }
+}
+
 fn streams(text: &str) -> StreamsOutcome {
     carried(text).unwrap().streams().unwrap().clone()
 }

@@ -14,6 +14,7 @@ mod receive;
 use crate::acks::AckKey;
 use crate::carrier::Carrier;
 use crate::frame;
+use crate::pace::Packet;
 use crate::sink::{FileSink, SinkPhase};
 use crate::source::FileSource;
 use crate::transfers::Transfers;
@@ -39,8 +40,10 @@ enum OnAir {
     /// One that the MAC's report says nothing about, or none.
     Nothing,
     Ack(AckKey),
-    /// A data packet or report of the carrier.
-    Carried,
+    /// A report of the carrier.
+    Report,
+    /// A data packet of the carrier.
+    Data(Packet),
 }
 
 /// The file engine of one scheme at one node.
@@ -61,7 +64,7 @@ impl<C: Carrier> FileMulticast<C> {
             service,
             limits,
             carrier,
-            transfers: Transfers::new(),
+            transfers: Transfers::default(),
             on_air: OnAir::Nothing,
             housekeeping_at: Instant::default(),
         }
@@ -113,6 +116,7 @@ impl<C: Carrier> FileMulticast<C> {
             return;
         }
         self.carrier.tick(cx);
+        self.transfers.pace.forget_open(cx.now);
         self.drop_known_announcements(cx);
         self.review_claimed_ends(cx);
 
@@ -192,12 +196,13 @@ impl<C: Carrier> Engine for FileMulticast<C> {
     }
 
     fn poll_timeout(&self, after: Instant) -> Option<Instant> {
-        let Transfers { sources, acks, announcements, .. } = &self.transfers;
+        let Transfers { sources, acks, announcements, pace, .. } = &self.transfers;
         let timeouts = [
             sources.values().filter_map(|source| source.poll_timeout(after)).min(),
             Some(self.housekeeping_at).filter(|at| *at > after && !self.is_idle()),
             acks.poll_timeout(after),
             announcements.poll_timeout(after),
+            pace.poll_timeout(after),
             self.carrier.poll_timeout(&self.transfers, after),
         ];
         timeouts.into_iter().flatten().min()
@@ -221,14 +226,16 @@ impl<C: Carrier> Engine for FileMulticast<C> {
             return Some(filled);
         }
         if let Some(filled) = self.carrier.fill_report(cx, &self.transfers, out) {
-            self.on_air = OnAir::Carried;
+            self.on_air = OnAir::Report;
             return Some(filled);
         }
         if let Some(filled) = self.fill_announcement(cx, out) {
             return Some(filled);
         }
+        let flow = self.carrier.next_data(&self.transfers, cx.now)?;
+        let begin = out.len();
         let filled = self.carrier.fill_data(cx, &mut self.transfers, out)?;
-        self.on_air = OnAir::Carried;
+        self.on_air = OnAir::Data(Packet { flow, len: out.len() - begin });
         Some(filled)
     }
 
@@ -240,7 +247,11 @@ impl<C: Carrier> Engine for FileMulticast<C> {
                 acks.give_up_progress(key, cx.now);
             }
             OnAir::Ack(key) => acks.handle_tx_result(key, report.result, cx.now),
-            OnAir::Carried => self.carrier.handle_tx_report(cx, &report),
+            OnAir::Report => self.carrier.handle_tx_report(cx, &report),
+            OnAir::Data(packet) => {
+                self.transfers.note_sent(packet, report.airtime, cx.now);
+                self.carrier.handle_tx_report(cx, &report);
+            }
         }
     }
 }

@@ -15,13 +15,16 @@
 //! | `part` | a node's part in a stream: as source, receiver, parent of others |
 //! | `streams` | the streams that a node knows, and the groups that it joined |
 //! | `receiver` | what a receiver got, and what it lacks |
+//! | `timeliness` | when it got it: delays, order, seconds of which the base is whole |
 
 mod announcement;
 mod part;
 mod receiver;
 mod streams;
+mod timeliness;
 
 pub use announcement::{ANNOUNCE_INTERVAL, ANNOUNCEMENT, Announcement, Contents, Timed, Untimed};
 pub use part::{Branch, LEAVE_NOTICES, Live, MAX_CHILDREN, Member, Part, Place};
 pub use receiver::{Listener, Receiver, Shortfall, minimum_bps};
 pub use streams::{MAX_STREAMS, Streams};
+pub use timeliness::Arrival;

@@ -4,7 +4,10 @@
 //! two of them, beside what entered, tells what is missing. The latest few spans are judged
 //! together. Only the base is judged: enhancement layers may be missing where links are full.
 
-use crate::stream::{LAYERS, Receiving, StreamError, StreamProblem, UtilityConfig, UtilityError};
+use super::timeliness::{Arrival, Order, Seconds};
+use crate::stream::{
+    LAYERS, Receiving, StreamError, StreamProblem, Timeliness, UtilityConfig, UtilityError,
+};
 use crate::time::{Duration, Instant};
 use ncmesh_wire::NodeId;
 use std::collections::VecDeque;
@@ -86,6 +89,8 @@ pub struct Receiver {
     shortfall: Shortfall,
     latest: Option<Snapshot>,
     spans: VecDeque<Span>,
+    order: [Order; LAYERS],
+    base: Seconds,
 }
 
 /// Counts at an announcement.
@@ -115,6 +120,7 @@ const INITIAL_LENGTH: f64 = 1000.0;
 impl Listener for Receiver {
     fn handle_announcement(&mut self, sent: &[u32], now: Instant) {
         self.shortfall.handle_announcement(sent, &mut self.counters);
+        self.base.judge(now);
         let mut padded = [0; LAYERS];
         padded.iter_mut().zip(sent).for_each(|(padded, sent)| *padded = *sent);
         let Receiving { packets, bytes, .. } = &self.counters;
@@ -155,9 +161,30 @@ impl Receiver {
     }
 
     /// Counts a packet.
-    pub fn receive(&mut self, layer: usize, bytes: usize) {
+    pub fn receive(&mut self, arrival: &Arrival, now: Instant) {
+        let Arrival { layer, bytes, .. } = *arrival;
         self.counters.packets[layer] += 1;
         self.counters.bytes[layer] += bytes as u64;
+        self.order[layer].note(arrival);
+        if layer == 0 {
+            self.base.note(arrival, now);
+        }
+    }
+
+    /// Returns when packets came.
+    fn timeliness(&self) -> Timeliness {
+        let delays = |share: f64| {
+            self.order
+                .each_ref()
+                .map(|order| order.delays.quantile(share).map_or(0.0, |delay| delay.as_secs_f64()))
+        };
+        Timeliness {
+            out_of_order: self.order.each_ref().map(|order| order.out_of_order),
+            delay_p50_s: delays(0.5),
+            delay_p99_s: delays(0.99),
+            whole_base_s: self.base.whole,
+            base_s: self.base.all,
+        }
     }
 
     fn sum(&self, of: fn(&Span) -> f64) -> f64 {
@@ -172,7 +199,8 @@ impl Receiver {
         let rates =
             (seconds > 0.0).then(|| (rate(|span| span.received), rate(|span| span.offered)));
         let problem = if parent.is_none() { Some(StreamProblem::NoPath) } else { self.problem() };
-        Receiving { rates_bps: rates, problem, ..self.counters.clone() }
+        let timeliness = Some(self.timeliness());
+        Receiving { rates_bps: rates, problem, timeliness, ..self.counters.clone() }
     }
 
     /// Returns what has kept the receiver from the base or its minimum rate over all spans.
@@ -212,14 +240,25 @@ mod tests {
             let status = receiver.status(Some(NodeId(1)));
             [status.offered, status.missing].map(|layers| [layers[0], layers[1]])
         };
-        (0..3).for_each(|_| receiver.receive(0, 100));
+        let receive = |receiver: &mut Receiver, numbers: core::ops::Range<u32>| {
+            for number in numbers {
+                let age = Duration::from_millis(20);
+                receiver.receive(&Arrival { layer: 0, bytes: 100, number, age }, at(1));
+            }
+        };
+        receive(&mut receiver, 0..3);
         receiver.handle_announcement(&[u32::MAX, 7], at(1));
         assert_eq!(counts(&receiver), [[0, 0], [0, 0]]);
-        (0..8).for_each(|_| receiver.receive(0, 100));
+        receive(&mut receiver, 3..11);
         receiver.handle_announcement(&[9, 17], at(6));
         assert_eq!(counts(&receiver), [[10, 10], [2, 10]]);
-        (0..2).for_each(|_| receiver.receive(0, 100));
+        receive(&mut receiver, 11..13);
         receiver.handle_announcement(&[9, 17], at(11));
         assert_eq!(counts(&receiver), [[10, 10], [0, 10]]);
+
+        let timeliness = receiver.status(None).timeliness.unwrap();
+        assert!((0.018..0.022).contains(&timeliness.delay_p99_s[0]), "{timeliness:?}");
+        assert_eq!(timeliness.delay_p99_s[1], 0.0, "nothing came");
+        assert_eq!(timeliness.out_of_order, [0; LAYERS]);
     }
 }

@@ -1,9 +1,12 @@
 //! One layer: what is known, and what is given up when.
 
-use crate::lane::{CAPACITY, Lane, Times};
+use super::node::{Node, announcement};
+use crate::lane::{CAPACITY, Decoded, Lane, Times};
 use ncmesh_code::Coded;
+use ncmesh_engine::stream::LAYERS;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::coder::pack;
+use ncmesh_engine::toolkit::live::Announcement;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
@@ -49,10 +52,40 @@ fn a_combination_repairs_and_its_packets_are_as_old_as_those_around_them() {
     assert_eq!(lane.take_decoded().len(), 3);
     let times = Times { first: at(100), last: at(130) };
     assert_eq!(lane.absorb(coded.clone(), times), Some(true));
-    assert_eq!(lane.take_decoded(), [vec![2; 9]]);
+    assert_eq!(lane.take_decoded(), [Decoded { number: 2, packet: vec![2; 9] }]);
     assert_eq!(lane.until(2), Some(at(120)));
     assert_eq!(lane.absorb(coded, times), Some(false));
     assert!(lane.take_decoded().is_empty(), "none is handed up twice");
+}
+
+#[test]
+fn packets_that_are_given_up_are_counted_by_their_reason() {
+    let mut node = Node::relay();
+    let all = CAPACITY + 100;
+    (0..all).for_each(|number| node.data(0, number));
+    node.wait(2_000);
+    let status = node.status();
+    let queue = &status.queues[0];
+    assert_eq!([queue.dropped[0], queue.no_room[0]], [u64::from(all), 100]);
+}
+
+#[test]
+fn a_receiver_knows_delays_and_whole_seconds_of_what_it_got() {
+    let mut node = Node::new();
+    node.join();
+    node.announce();
+    // Ten packets a second for ten seconds, of which one is lost.
+    for number in (0..100).filter(|number| *number != 55) {
+        node.data(0, number);
+        node.wait(100);
+    }
+    node.wait(6_000);
+    node.announce_as(1, &Announcement { version: 2, ..announcement() });
+    let timely = node.status().receiving.unwrap().timeliness.unwrap();
+    assert!((8..=10).contains(&timely.base_s), "{timely:?}");
+    assert_eq!(timely.base_s - timely.whole_base_s, 1, "{timely:?}");
+    assert!(timely.delay_p99_s[0] < 0.002, "{timely:?}");
+    assert_eq!(timely.out_of_order, [0; LAYERS]);
 }
 
 #[test]

@@ -97,13 +97,15 @@ enum OnAir {
 impl Planned {
     /// Returns the file to forward a packet of next.
     fn ready_relay(&self, transfers: &Transfers, now: Instant) -> Option<ReadyTransfer> {
-        self.relays.ready(|flow| transfers.background(flow).is_some(), now)
+        self.relays.ready(transfers, now)
     }
 
     /// Returns the own file to send from next.
     fn ready_source(&self, transfers: &Transfers, now: Instant) -> Option<ReadyTransfer> {
         let is_ready = |(flow, turns): &(&FlowId, &Turns)| {
-            transfers.sources.get(flow).is_some_and(|source| turns.is_ready(source, now))
+            let source = transfers.sources.get(flow);
+            source.is_some_and(|source| turns.is_ready(source, now))
+                && transfers.is_within_bound(**flow, now)
         };
         let ready = self.sending.iter().filter(is_ready);
         let ready = ready.map(|(flow, turns)| ReadyTransfer {
@@ -197,6 +199,7 @@ impl Carrier for Planned {
             return cx.counters.drop(DropReason::Malformed);
         };
         let flow = data.header.flow;
+        transfers.note_heard(flow, frame.body.len(), cx.now);
         transfers.acks.handle_overheard(flow, frame.sender, data.header.piggyback, cx.now);
         if transfers.sources.contains_key(&flow) {
             if let Some(turns) = self.sending.get_mut(&flow) {

@@ -146,6 +146,8 @@ fn floods_of_streams_children_and_packets_are_bounded() {
         node.data(1, 0, number, 0);
     }
     assert_eq!(node.dropped(DropReason::Full) - before, 3000 - 2048);
+    let queue = &node.streams()[0].queues[0];
+    assert_eq!([queue.dropped[0], queue.no_room[0]], [3000 - 2048; 2]);
     // A report of the parent is not one of a child.
     node.report(1, &report(2, 1, Got::default()));
     assert_eq!(node.dropped(DropReason::Stale), 1);

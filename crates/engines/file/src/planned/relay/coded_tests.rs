@@ -48,20 +48,24 @@ fn credit_comes_from_upstream_only() {
     let mut relays = Relays::new(Forwarding::Ordered);
     let h = header(1, 0);
     assert_eq!(hear_packet(&mut relays, 3, 9, &h, 0), NEW);
-    assert_eq!(relays.ready(|_| false, AT), None, "a node outside the list is not upstream");
+    assert_eq!(
+        relays.ready(&Transfers::default(), AT),
+        None,
+        "a node outside the list is not upstream"
+    );
     let again = hear_packet(&mut relays, 3, 2, &h, 0);
     assert_eq!(again, RelayOutcome::Data { is_innovative: false }, "but it earns");
-    assert!(relays.ready(|_| false, AT).is_some(), "credit 0.5 is positive");
+    assert!(relays.ready(&Transfers::default(), AT).is_some(), "credit 0.5 is positive");
     let mut rng = rng::stream(1, NodeId(3), "test", "relay");
     let mut out = Vec::new();
     assert!(relays.fill(FLOW, None, AT, &mut rng, &mut out).is_some());
     assert_eq!(out.len(), 19 + 2 * 4 + 102);
-    assert_eq!(relays.ready(|_| false, AT), None);
+    assert_eq!(relays.ready(&Transfers::default(), AT), None);
     // The credit is at -0.5. The next packet brings it to 0, the one after that above.
     hear_packet(&mut relays, 3, 1, &h, 1);
-    assert_eq!(relays.ready(|_| false, AT), None);
+    assert_eq!(relays.ready(&Transfers::default(), AT), None);
     hear_packet(&mut relays, 3, 1, &h, 1);
-    assert!(relays.ready(|_| false, AT).is_some());
+    assert!(relays.ready(&Transfers::default(), AT).is_some());
     assert_eq!(hear_packet(&mut relays, 5, 1, &h, 0), RelayOutcome::NotListed);
 }
 
@@ -81,7 +85,11 @@ fn in_belts_the_packet_says_who_is_upstream() {
     {
         let mut relays = Relays::new(Forwarding::Ordered);
         hear_packet(&mut relays, me, sender, &belts(0, &[2, 3, 4]), 0);
-        assert_eq!(relays.ready(|_| false, AT).is_some(), gets_credit, "{me} hears {sender}");
+        assert_eq!(
+            relays.ready(&Transfers::default(), AT).is_some(),
+            gets_credit,
+            "{me} hears {sender}"
+        );
     }
 }
 
@@ -90,7 +98,7 @@ fn a_newer_plan_is_followed_and_an_older_one_is_not() {
     let mut relays = Relays::new(Forwarding::Ordered);
     let mut hear = |h: &DataHeader| {
         hear_packet(&mut relays, 3, 1, h, 0);
-        (relays.ready(|_| false, AT).is_some(), relays.flows[&FLOW].revision)
+        (relays.ready(&Transfers::default(), AT).is_some(), relays.flows[&FLOW].revision)
     };
     assert_eq!(hear(&belts(254, &[2, 3])), (true, 254));
     // The revision wraps. The new plan does without node 3, and packets of nodes that still follow
@@ -105,11 +113,11 @@ fn a_new_turn_empties_the_buffer_and_packets_of_the_old_one_do_not_bring_it_back
     let mut relays = Relays::new(Forwarding::Ordered);
     let turn = |relays: &Relays| relays.flows[&FLOW].turn.number;
     hear_packet(&mut relays, 2, 1, &header(5, 0), 0);
-    assert!(relays.ready(|_| false, AT).is_some());
+    assert!(relays.ready(&Transfers::default(), AT).is_some());
     // A packet from outside the list begins the new turn without a credit.
     hear_packet(&mut relays, 2, 9, &header(6, 1), 0);
     assert_eq!((turn(&relays), relays.flows[&FLOW].batch), (6, 1));
-    assert_eq!(relays.ready(|_| false, AT), None, "the credit of the old turn is gone");
+    assert_eq!(relays.ready(&Transfers::default(), AT), None, "the credit of the old turn is gone");
     assert_eq!(hear_packet(&mut relays, 2, 1, &header(5, 0), 0), RelayOutcome::Stale);
     // Another start of the source counts from the beginning.
     let incarnated = |incarnation, number, batch| DataHeader {
@@ -189,7 +197,8 @@ fn frames_of_three(first: &DataHeader, millis: u64) -> usize {
     let mut frames = 0;
     for milli in 0..millis {
         let now = Instant::from_nanos(milli * 1_000_000);
-        let sender = nodes.iter().position(|(_, relays)| relays.ready(|_| false, now).is_some());
+        let sender =
+            nodes.iter().position(|(_, relays)| relays.ready(&Transfers::default(), now).is_some());
         let Some(sender) = sender else { continue };
         let mut body = Vec::new();
         let (from, relays) = &mut nodes[sender];
@@ -236,7 +245,7 @@ fn a_batch_that_is_not_finished_earns_credit_anew_ever_more_seldom() {
             let sender = NodeId(1);
             let heard = HeardData { me, sender, data: &data, is_announced: true, mtu: MTU, now };
             relays.handle_data(heard);
-            while relays.ready(|_| false, now).is_some() {
+            while relays.ready(&Transfers::default(), now).is_some() {
                 relays.fill(FLOW, None, now, &mut rng, &mut Vec::new());
                 sent += 1;
             }

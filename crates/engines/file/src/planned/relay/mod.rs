@@ -25,6 +25,7 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::bounded::make_room;
 use ncmesh_engine::{Filled, TxResult};
 use ncmesh_transfer::frame::DATA;
+use ncmesh_transfer::transfers::Transfers;
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
 use std::collections::BTreeMap;
@@ -191,17 +192,14 @@ impl Relays {
     }
 
     /// Returns the transfer to send for next.
-    pub(super) fn ready(
-        &self,
-        is_background: impl Fn(FlowId) -> bool,
-        now: Instant,
-    ) -> Option<ReadyTransfer> {
+    pub(super) fn ready(&self, transfers: &Transfers, now: Instant) -> Option<ReadyTransfer> {
         let ready = self.flows.iter().filter(|(_, relay)| match &relay.buffer {
             Buffer::Coded(coded) => coded.is_ready(),
             Buffer::Stored(stored) => stored.next(now).is_some(),
         });
+        let ready = ready.filter(|(flow, _)| transfers.is_within_bound(**flow, now));
         let ready = ready.map(|(flow, relay)| ReadyTransfer {
-            is_background: is_background(*flow),
+            is_background: transfers.background(*flow).is_some(),
             sent_at: relay.sent_at,
             flow: *flow,
         });

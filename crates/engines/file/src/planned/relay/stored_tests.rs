@@ -62,7 +62,7 @@ fn relays(cast: Cast) -> Relays {
 
 /// Returns the packet that a node sends next, and the node that it goes to by unicast.
 fn sends(relays: &mut Relays) -> Option<(u8, Option<NodeId>)> {
-    let flow = relays.ready(|_| false, AT)?.flow;
+    let flow = relays.ready(&Transfers::default(), AT)?.flow;
     let mut rng = stream(1, NodeId(2), "test", "hops");
     let mut out = Vec::new();
     let to = relays.fill(flow, None, AT, &mut rng, &mut out)?.to;
