@@ -21,6 +21,8 @@ const MEMBER: NodeId = NodeId(77);
 const ANNOUNCE: u8 = 0;
 const ACK: u8 = 2;
 const DATA: u8 = 1;
+/// Number of the generation in a data packet of `cascade`.
+const GENERATION: std::ops::Range<usize> = 6..10;
 const NUMBER: usize = 14;
 const PHASE: usize = 18;
 /// Phase of an announcement by which the source withdraws a file.
@@ -179,7 +181,10 @@ fn a_member_that_sends_false_packets_is_named_and_left_out() {
             introduced.send(()).unwrap();
             for packet in 0..20 {
                 let (_, mut body) = member.hear(1, (cascade(), DATA));
-                // Another packet, or another coefficient, and another payload.
+                // A later generation, of which nothing was sent yet: a cable is fast.
+                let generation = u32::from_be_bytes(body[GENERATION].try_into().unwrap());
+                let later = generation + 10 * u32::from(packet + 1);
+                body[GENERATION].copy_from_slice(&later.min(300).to_be_bytes());
                 let payload = body.len() - 1000;
                 body[payload - 1] = packet;
                 body[payload..].iter_mut().for_each(|byte| *byte ^= 0x5A);
