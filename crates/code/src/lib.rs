@@ -13,7 +13,7 @@
 //! the kept payloads with the inverse matrix, once. All arithmetic is in [`ncmesh_gf`].
 //!
 //! The `new` functions allocate everything; later calls do not allocate, except those of
-//! [`Separator`]. Randomness is always an argument.
+//! [`Separator`]. Randomness is always an argument. [`agreeing`] tells true packets from false ones.
 //!
 //! ```
 //! use ncmesh_code::{CodeError, Decoder, Encoder, Field, Shape, draw};
@@ -33,6 +33,7 @@
 //! # Ok::<(), CodeError>(())
 //! ```
 
+mod agreement;
 mod basis;
 mod coefficients;
 mod decoder;
@@ -45,6 +46,7 @@ mod shape;
 mod store;
 mod window;
 
+pub use agreement::agreeing;
 pub use basis::Absorbed;
 pub use coefficients::{draw, draw_sparse, expand_seed};
 pub use decoder::Decoder;

@@ -1,5 +1,6 @@
 //! Counters of a node: frames by service and kind, drops by reason.
 
+use crate::blame::Blame;
 use crate::time::Duration;
 use ncmesh_wire::{NodeId, OpenError, ServiceId};
 use std::collections::BTreeMap;
@@ -33,6 +34,8 @@ pub enum DropReason {
     /// It is coded with a packet that this node does not have, or was decoded to something else
     /// than was sent.
     Undecodable,
+    /// Its sender sent false packets a short time ago.
+    Blamed,
     /// It would have made this node keep more state than it allows.
     Full,
 }
@@ -54,6 +57,7 @@ impl DropReason {
             Self::Stale => "stale",
             Self::Disputed => "disputed",
             Self::Undecodable => "undecodable",
+            Self::Blamed => "blamed",
             Self::Full => "full",
         }
     }
@@ -129,6 +133,8 @@ impl Tally {
 /// Counters of a node since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
+    /// Neighbours that sent false packets.
+    pub blame: Blame,
     drops: BTreeMap<DropReason, u64>,
     sent: BTreeMap<(ServiceId, u8), Tally>,
     heard: BTreeMap<(ServiceId, u8), Tally>,

@@ -10,6 +10,7 @@
 //! [`Entry`](registry::Entry) describes one engine; a [`Registry`](registry::Registry) lists those
 //! that a program was built with. This crate knows none of them.
 
+pub mod blame;
 pub mod context;
 pub mod counters;
 pub mod engine;

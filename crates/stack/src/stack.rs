@@ -15,6 +15,7 @@ use crate::link::HIDDEN;
 use crate::share::{HeardFrame, Lane, Share};
 use crate::strangers::Strangers;
 use crate::transfers::{self, Transfers};
+use ncmesh_engine::blame::Liar;
 use ncmesh_engine::counters::Counters;
 use ncmesh_engine::file::TransferStatus;
 use ncmesh_engine::registry::{Entry, Registry, Scheme, ServiceKind};
@@ -224,6 +225,11 @@ impl Stack {
     #[must_use]
     pub fn is_impersonated(&self) -> bool {
         self.impostor.is_known(self.now)
+    }
+
+    /// Returns the neighbours under whose ids false packets came in the last minutes.
+    pub fn liars(&self) -> impl Iterator<Item = Liar> + '_ {
+        self.counters.blame.liars(self.now)
     }
 
     /// Returns the state of every file transfer.

@@ -38,6 +38,7 @@ const REASONS: Record<string, string> = {
   stale: "Older than what this node has already. Normal on meshes with several paths.",
   disputed: "Another file under the id of a known transfer. A member may be lying.",
   undecodable: "Coded with a packet that this node lacks. Some are normal where links lose much.",
+  blamed: "From a node that sent false packets of files. The node's hints name it.",
   full: "They would need more memory than this node allows. Raise its limits or send less.",
 };
 
@@ -49,6 +50,7 @@ const SUSPICIOUS = new Set([
   "duplicate_id",
   "malformed",
   "disputed",
+  "blamed",
 ]);
 
 /** Returns the frames refused up to the time shown, the most frequent reason first. */

@@ -11,6 +11,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// Host of the member, and the id that it proves that it has.
@@ -19,6 +20,9 @@ const MEMBER: NodeId = NodeId(77);
 /// Kinds of the frames of file schemes, and offsets in an announcement's body.
 const ANNOUNCE: u8 = 0;
 const ACK: u8 = 2;
+const DATA: u8 = 1;
+/// Number of the generation in a data packet of `cascade`.
+const GENERATION: std::ops::Range<usize> = 6..10;
 const NUMBER: usize = 14;
 const PHASE: usize = 18;
 /// Phase of an announcement by which the source withdraws a file.
@@ -161,4 +165,46 @@ fn a_frame_with_a_counter_from_far_ahead_shuts_no_daemon_out() {
         assert!(reached(), "n1 has lost n2");
         std::thread::sleep(Duration::from_millis(200));
     }
+}
+
+#[test]
+fn a_member_that_sends_false_packets_is_named_and_left_out() {
+    let Some(segment) = Segment::new(HOST) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mesh = mesh(&segment, dir.path(), &["[cascade]\nsymbol_size = 1000\n", INBOX]);
+    let bytes = contents(20_000_000, 1);
+    let (introduced, is_introduced) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut member = Member::new(&segment);
+            member.introduce_itself(2);
+            introduced.send(()).unwrap();
+            for packet in 0..20 {
+                let (_, mut body) = member.hear(1, (cascade(), DATA));
+                // A later generation, of which nothing was sent yet: a cable is fast.
+                let generation = u32::from_be_bytes(body[GENERATION].try_into().unwrap());
+                let later = generation + 10 * u32::from(packet + 1);
+                body[GENERATION].copy_from_slice(&later.min(300).to_be_bytes());
+                let payload = body.len() - 1000;
+                body[payload - 1] = packet;
+                body[payload..].iter_mut().for_each(|byte| *byte ^= 0x5A);
+                member.send((cascade(), DATA), &body);
+            }
+        });
+        is_introduced.recv().unwrap();
+        send(&mesh[0], "file", &bytes, "n2");
+    });
+    let path = mesh[1].wait_for_completion().path.unwrap();
+    assert_eq!(std::fs::read(path).unwrap(), bytes);
+    let status = mesh[1].status();
+    assert_eq!(status.liars, [MEMBER.0]);
+    assert!(status.hints.iter().any(|hint| hint.contains("false packets")), "{:?}", status.hints);
+    let peers = mesh[1].ask::<Vec<Peer>>(&["peers"]);
+    let member = peers.iter().find(|peer| peer.id == MEMBER.0).unwrap();
+    assert!(member.values.false_packets > Some(0));
+    wait_until("the log names it", || mesh[1].log().contains("false packets"));
+}
+
+fn cascade() -> ServiceId {
+    REGISTRY.entries().find(|entry| entry.name == "cascade").unwrap().id
 }

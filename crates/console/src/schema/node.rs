@@ -35,6 +35,9 @@ values! {
         hops: Option<u64>, "Hops", Plain;
         /// Seconds since a frame of the peer was heard directly.
         last_heard_s: Option<f64>, "Heard", Ago;
+        /// False packets of files that came under its id, if it was blamed for some in the last 5
+        /// min.
+        false_packets: Option<u64>, "False", Packets;
     }
 }
 

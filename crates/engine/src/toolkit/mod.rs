@@ -2,11 +2,13 @@
 //!
 //! | module | mechanism |
 //! | --- | --- |
+//! | [`around`] | the way around next hops that nothing comes of |
 //! | [`average`] | exponentially weighted moving averages |
 //! | [`backoff`] | pauses that double |
 //! | [`bounded`] | tables with eviction |
 //! | [`coder`] | what a node has of one generation |
 //! | [`delivery`] | what arrives over a link, beside what link state promised |
+//! | [`dispute`] | packets of a generation of which some are false |
 //! | [`flood`] | flooding over lossy broadcast |
 //! | [`flow`] | identity of a tunnel's flow |
 //! | [`flow_counters`] | counters for each flow |
@@ -20,11 +22,13 @@
 //! | [`sequence`] | numbers that wrap, windows over them |
 //! | [`silence`] | silence for frames of nodes that are not heard |
 
+pub mod around;
 pub mod average;
 pub mod backoff;
 pub mod bounded;
 pub mod coder;
 pub mod delivery;
+pub mod dispute;
 pub mod flood;
 pub mod flow;
 pub mod flow_counters;

@@ -363,6 +363,11 @@ impl Child {
         !self.answers() && self.sent_at.since(self.heard_at) >= GIVEN_UP
     }
 
+    /// Returns whether it never said anything.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.number.is_none()
+    }
+
     /// Returns the share that arrives there of what link state promised.
     pub(crate) fn share_of_promise(&self) -> f64 {
         self.delivery.share_of_promise()

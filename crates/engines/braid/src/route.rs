@@ -4,6 +4,7 @@ use super::METRIC;
 use super::child::Child;
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::around::around;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::topology::Metric;
 use ncmesh_wire::NodeId;
@@ -18,6 +19,8 @@ const STEADY: Duration = Duration::from_secs(1);
 /// Share of its delivery that a link to a next hop counts for which is silent. If every way is as
 /// bad, it is asked on.
 const SILENT: f64 = 0.1;
+/// Delivery of a poor link below which next to nothing arrives.
+const NOTHING: f64 = 0.05;
 /// Time for which a poor link that was left counts as poor.
 const REMEMBERED: Duration = Duration::from_secs(30);
 
@@ -26,6 +29,9 @@ const REMEMBERED: Duration = Duration::from_secs(30);
 pub(crate) struct Route {
     /// Deliveries of links that are far below what link state tells, and for how long that counts.
     poor: BTreeMap<NodeId, (f64, Instant)>,
+    /// Next hops that never answered for this flow, or that hardly any packet reached, and for how
+    /// long that counts.
+    worthless: BTreeMap<NodeId, Instant>,
     /// Since when another next hop is clearly better.
     better_since: Option<Instant>,
 }
@@ -53,6 +59,14 @@ impl Route {
         if let Some((node, delivery)) = poor {
             self.poor.insert(node, (delivery, cx.now + REMEMBERED));
         }
+        self.worthless.retain(|_, until| cx.now < *until);
+        let brings_nothing = |child: &&Child| {
+            let is_mute = child.is_given_up() && child.is_unheard();
+            is_mute || child.poor_delivery().is_some_and(|delivery| delivery < NOTHING)
+        };
+        if let Some(child) = child.filter(brings_nothing) {
+            self.worthless.insert(child.node, cx.now + REMEMBERED);
+        }
 
         let paths = cx.topology.paths_to(destination, metric);
         let own = paths.distance(cx.me);
@@ -75,7 +89,16 @@ impl Route {
             None => shortest,
             Some(_) => {
                 let neighbors = cx.topology.links_from(cx.me).map(|(node, _)| node);
-                neighbors.chain(shortest).min_by(|a, b| cost(*a).total_cmp(&cost(*b)))
+                let best = neighbors.chain(shortest).min_by(|a, b| cost(*a).total_cmp(&cost(*b)));
+                // Nothing comes of the only way that link state shows. It measures with short
+                // frames, and somebody may pass on those alone.
+                let is_worthless = best.is_some_and(|node| self.worthless.contains_key(&node));
+                let is_out = |node| self.worthless.contains_key(&node);
+                if is_worthless && let Some(node) = around(cx, &paths, metric, is_out) {
+                    self.better_since = None;
+                    return Some(node);
+                }
+                best
             }
         };
 

@@ -78,6 +78,8 @@ enum Heard {
     Innovative,
     /// It made its generation whole.
     Whole,
+    /// Its generation is disputed.
+    Disputed,
 }
 
 impl Cascade {
@@ -166,8 +168,10 @@ impl Carrier for Cascade {
         if let Some(sink) = sink.filter(|sink| sink.phase == SinkPhase::Receiving) {
             sink.note_heard(is_innovative, cx.now);
         }
-        if heard == Heard::Whole {
-            self.check_whole(cx, transfers, flow, packet.header.generation);
+        let generation = packet.header.generation;
+        let is_settled = heard == Heard::Disputed && self.settle(cx, flow, generation);
+        if heard == Heard::Whole || is_settled {
+            self.check_whole(cx, transfers, flow, generation);
         }
     }
 
@@ -186,7 +190,7 @@ impl Carrier for Cascade {
         let own = transfers.sources.get(&report.flow).filter(|source| source.is_open());
         let manifest = own.map(|source| &source.manifest);
         let manifest = manifest.or_else(|| transfers.announcements.manifest(report.flow));
-        if let Err(reason) = self.hear_report(cx, report, manifest) {
+        if let Err(reason) = self.hear_report(cx, frame.sender, report, manifest) {
             cx.counters.drop(reason);
         }
     }
@@ -373,6 +377,7 @@ impl Cascade {
 
     /// Takes a data packet.
     fn hear(&mut self, cx: &Context<'_>, sender: NodeId, packet: &Data<'_>) -> Heard {
+        let is_avoided = cx.counters.blame.is_avoided(sender, cx.now);
         let header = &packet.header;
         let packet_time = self.packet_time.value();
         let generation = header.generation;
@@ -386,6 +391,9 @@ impl Cascade {
         if flow.children.contains_key(&sender) {
             self.answering.hear_child(sender, header.poll, packet_time, cx.now);
             if header.parent == cx.me {
+                if let Some(child) = flow.children.get_mut(&sender) {
+                    child.note_own(cx.now);
+                }
                 flow.hear_child(cx, sender, (header.number, &header.wants));
                 flow.make_way(sender, packet_time, cx.now);
             } else {
@@ -405,15 +413,20 @@ impl Cascade {
         if !is_wanted || (flow.held.is_spoiled(generation) && !is_from_parent) {
             return Heard::Redundant;
         }
+        // A parent is kept in spite of its false packets where there is no other.
+        if is_avoided && !is_from_parent {
+            return Heard::Dropped(DropReason::Blamed);
+        }
         if !flow.held.has_begun(generation) && !self.make_room(header.flow, generation) {
             return Heard::Dropped(DropReason::Full);
         }
         let Some(flow) = self.flows.get_mut(&header.flow) else { return Heard::Redundant };
-        match flow.held.absorb(packet) {
+        match flow.held.absorb(sender, packet) {
             Taken::Malformed => Heard::Dropped(DropReason::Malformed),
             Taken::Redundant => Heard::Redundant,
             Taken::Innovative => Heard::Innovative,
             Taken::Whole => Heard::Whole,
+            Taken::Disputed => Heard::Disputed,
         }
     }
 
@@ -482,22 +495,48 @@ impl Cascade {
         }
     }
 
-    /// Notes that a generation which was whole is genuine or, if not, begins it anew.
+    /// Notes that a generation which was whole is genuine or, if not, that it is disputed.
     fn record_check(&mut self, cx: &Context<'_>, flow: FlowId, generation: u32, is_genuine: bool) {
         let Some(flow) = self.flows.get_mut(&flow) else { return };
         if is_genuine {
             flow.held.complete(generation);
             flow.drop_unwanted();
         } else {
-            // A forged generation that came only from the parent means that the parent forges, or
+            // A false generation that came only from the parent means that the parent forges, or
             // does not verify.
             let parent = flow.upstream.parent.filter(|_| flow.held.is_spoiled(generation));
             if let Some(parent) = parent {
                 flow.upstream.avoid(parent, cx.now);
             }
-            flow.held.spoil(generation);
+            flow.spoil(generation, cx.now);
         }
         flow.upstream.report(cx.now);
+    }
+
+    /// Looks for the true packets of a disputed generation, and blames the senders of the false
+    /// ones. Returns whether it is whole now.
+    fn settle(&mut self, cx: &mut Context<'_>, id: FlowId, generation: u32) -> bool {
+        let Some(flow) = self.flows.get_mut(&id) else { return false };
+        let before = flow.held.told_rank(generation);
+        let Some(given) = flow.held.settle(generation, cx.rng) else {
+            // Where the true packets were looked for in vain, more are wanted than the parent knows,
+            // or another parent.
+            if flow.held.told_rank(generation) < before {
+                flow.upstream.report(cx.now);
+                let parent = flow.upstream.parent.filter(|_| flow.held.is_stubborn(generation));
+                if let Some(parent) = parent {
+                    flow.upstream.avoid(parent, cx.now);
+                    self.review_parent(cx, id, false);
+                }
+            }
+            return false;
+        };
+        let blame = &mut cx.counters.blame;
+        let liars = given.into_iter().filter(|(node, given)| blame.note(*node, *given, cx.now));
+        if liars.count() > 0 {
+            self.review_parent(cx, id, false);
+        }
+        true
     }
 
     /// Handles a report that was heard: passes it on, or takes it if it is for this node.
@@ -505,6 +544,7 @@ impl Cascade {
     fn hear_report(
         &mut self,
         cx: &mut Context<'_>,
+        sender: NodeId,
         report: Report,
         manifest: Option<&Manifest>,
     ) -> Result<(), DropReason> {
@@ -533,8 +573,17 @@ impl Cascade {
             None => self.join(cx, manifest).ok_or(DropReason::Full)?,
             Some(flow) => flow,
         };
-        if flow.children.get(&report.child).is_some_and(|child| child.is_stale(report.number)) {
-            return Err(DropReason::Stale);
+        if let Some(child) = flow.children.get_mut(&report.child) {
+            if child.is_stale(report.number) {
+                return Err(DropReason::Stale);
+            }
+            // A child whose own frames arrive speaks for itself, unless its reports take another way.
+            let is_near = || way(cx.topology, report.child, cx.me, METRIC) == cx.me;
+            if sender == report.child {
+                child.note_own(cx.now);
+            } else if child.speaks_itself(cx.now) && is_near() {
+                return Err(DropReason::Disputed);
+            }
         }
         flow.heard_at = cx.now;
         flow.hear_child(cx, report.child, (report.number, &report.wants));
@@ -557,7 +606,9 @@ impl Cascade {
     fn review_parent(&mut self, cx: &Context<'_>, id: FlowId, is_check: bool) {
         let takes = |flow: &&mut Flow| !flow.held.is_source() && !flow.is_idle();
         let Some(flow) = self.flows.get_mut(&id).filter(takes) else { return };
-        if let Some(old) = flow.upstream.review(cx, id.source, is_check) {
+        let children = &flow.children;
+        let is_child = |node| children.contains_key(&node);
+        if let Some(old) = flow.upstream.review(cx, id.source, is_child, is_check) {
             let number = flow.next_number();
             self.say_farewell(cx, id, old, number);
         }

@@ -49,6 +49,9 @@ const LONG_FLIGHT: f64 = 16.0;
 const MOST_IN_FLIGHT: usize = 1024;
 /// Longest pause between two polls.
 const LONGEST_POLL: Duration = Duration::from_millis(250);
+/// Time after a frame of a child arrived in which nothing is believed that others pass on in its
+/// name. A child that finds that its link brings nothing back is believed this much later.
+const SPEAKS: Duration = Duration::from_secs(2);
 /// Silence after which a child is forgotten.
 const SILENT: Duration = Duration::from_secs(20);
 /// The same of one that was only expected, if all of its frames arrive here; longer if fewer do.
@@ -61,6 +64,8 @@ pub(super) struct Child {
     /// Number of its last frame; `None` if it has not been heard yet.
     number: Option<u16>,
     heard_at: Instant,
+    /// When a frame of its own arrived, not passed on by another node.
+    own_at: Option<Instant>,
     /// Share of its packets that arrive there.
     delivery: CountedDelivery,
     /// Share of what other nodes' packets should have brought it that they did bring.
@@ -123,6 +128,7 @@ impl Child {
             wants: Wants::default(),
             number: None,
             heard_at: now,
+            own_at: None,
             delivery: CountedDelivery::new(told, &COUNT),
             elsewhere: CountedDelivery::new(1.0, &COUNT),
             back: back.max(LEAST_BACK),
@@ -142,6 +148,16 @@ impl Child {
     /// Returns whether a frame of it is older than one that was heard.
     pub(super) fn is_stale(&self, number: u16) -> bool {
         self.number.is_some_and(|last| is_older(number, last))
+    }
+
+    /// Notes that a frame of its own arrived.
+    pub(super) fn note_own(&mut self, now: Instant) {
+        self.own_at = Some(now);
+    }
+
+    /// Returns whether its own frames arrive, so that no other node need pass on what it says.
+    pub(super) fn speaks_itself(&self, now: Instant) -> bool {
+        self.own_at.is_some_and(|at| now.since(at) < SPEAKS)
     }
 
     /// Returns whether it has been silent for too long.

@@ -27,6 +27,10 @@ const HEARS_WELL: f64 = 0.5;
 /// which a relay without children keeps them after the transfer was last heard.
 const KEPT: usize = 16 << 20;
 const KEPT_FOR: Duration = Duration::from_secs(30);
+/// Time after a generation was false during which only generations are passed on that are whole,
+/// and so were checked: what came from others may be false, too. It goes on while generations are
+/// false; longer, it slows down transfers whose liar was found.
+const WARY: Duration = Duration::from_secs(2);
 /// Time that a node leaves to a child which was heard to feed others, and that it waits where few
 /// packets arrive.
 const PACING: PacingPolicy = PacingPolicy { slot: 1.3, ease: 2.0, most_ease: 8.0 };
@@ -49,6 +53,8 @@ pub(super) struct Flow {
     /// Number of the last frame that this node sent.
     number: u16,
     pacing: Pacing,
+    /// Until when only whole generations are passed on.
+    wary_until: Instant,
     /// When a data packet was last sent, and when anything of the transfer was last heard.
     pub sent_at: Instant,
     pub heard_at: Instant,
@@ -63,6 +69,7 @@ impl Flow {
             upstream: Upstream::default(),
             number: rng.next_u32() as u16,
             pacing: Pacing::new(PACING, now),
+            wary_until: now,
             sent_at: now,
             heard_at: now,
         }
@@ -139,6 +146,12 @@ impl Flow {
         }
     }
 
+    /// Notes that a whole generation is not what was announced.
+    pub(super) fn spoil(&mut self, generation: u32, now: Instant) {
+        self.held.spoil(generation);
+        self.wary_until = now + WARY;
+    }
+
     /// Forgets most of what nobody here or below wants. Not all: a child that was lost may come
     /// back, and another node may take this one for its parent.
     pub(super) fn drop_unwanted(&mut self) {
@@ -171,7 +184,7 @@ impl Flow {
 
     /// Returns what this node wants, with at most `listed` ranks.
     pub(super) fn wants(&self, listed: usize) -> Wants {
-        let rank = |g| if self.is_wanted(g) { self.held.rank(g) } else { UNWANTED };
+        let rank = |g| if self.is_wanted(g) { self.held.told_rank(g) } else { UNWANTED };
         let lowest = self.lowest_wanted().filter(|_| !self.held.is_source());
         let wants = match lowest {
             None => Wants::nothing(),
@@ -243,7 +256,8 @@ impl Flow {
     /// less than `defer_below`.
     fn worth(&self, generation: u32, defer_below: f64, now: Instant) -> Worth {
         let rank = self.held.rank(generation);
-        if rank == 0 {
+        let is_whole = self.held.is_whole(generation);
+        if rank == 0 || (!is_whole && now < self.wary_until) {
             return Worth::Nothing;
         }
         // One packet serves all children at once, so it is worth sending if a single one lacks
@@ -262,11 +276,8 @@ impl Flow {
                 can_wait &= child.delivery() < defer_below;
             }
         }
-        let is_worth_it = if self.held.is_whole(generation) {
-            is_lacking || is_unanswered
-        } else {
-            is_lacking && are_far_behind
-        };
+        let is_worth_it =
+            if is_whole { is_lacking || is_unanswered } else { is_lacking && are_far_behind };
         match is_worth_it {
             false => Worth::Nothing,
             true if can_wait && !is_unanswered => Worth::Later,
@@ -422,7 +433,7 @@ mod tests {
         for packet in 0..packets {
             let coding = Coding::Systematic(packet);
             let header = DataHeader { packets, ..header(generation, packets) };
-            flow.held.absorb(&Data { header, coding, payload: &[packet; 100] });
+            flow.held.absorb(NodeId(1), &Data { header, coding, payload: &[packet; 100] });
         }
     }
 

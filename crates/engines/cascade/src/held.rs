@@ -1,17 +1,26 @@
 //! Generations of a transfer that a node holds, and those that it lacks.
 //!
 //! Every node on the way decodes a generation once it is whole and checks it against the hash tree
-//! of the announcement. One that a forged packet spoiled is dropped and taken anew, then from the
-//! parent alone. A node may pass combinations on before its generation is whole, and a forged
-//! packet with them; the next nodes find out as it does.
+//! of the announcement. One that is false is disputed: its packets are kept, and more are taken from
+//! the parent alone, until the true ones among them are found
+//! ([`dispute`](ncmesh_engine::toolkit::dispute)). Nothing of it is passed on meanwhile. A node may
+//! pass combinations on before its generation is whole, and a false packet with them; the next nodes
+//! find out as it does.
 
 use super::frame::Data;
 use super::sending::Sending;
 use ncmesh_code::{CodeError, Decoder};
+use ncmesh_engine::blame::Given;
 use ncmesh_engine::file::{BatchSet, Manifest};
+use ncmesh_engine::toolkit::dispute::{Dispute, Origin};
 use ncmesh_transfer::frame::append_coding;
+use ncmesh_transfer::sink::is_genuine;
+use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Most generations of a transfer that are disputed at a time. Others that are false begin again.
+const MOST_DISPUTED: usize = 8;
 
 /// Part that a node has in a transfer.
 #[derive(Debug)]
@@ -29,9 +38,26 @@ pub(super) enum Role {
 pub(super) struct Held {
     pub manifest: Manifest,
     pub role: Role,
-    generations: BTreeMap<u32, Decoder>,
-    /// Generations that were spoiled, and are taken from the parent alone.
+    generations: BTreeMap<u32, Generation>,
+    /// Generations that were false when they were whole, and are taken from the parent alone.
     spoiled: BTreeSet<u32>,
+}
+
+/// A generation that a node holds a part of, or all.
+#[derive(Debug)]
+enum Generation {
+    Open {
+        decoder: Box<Decoder>,
+        /// Senders of its packets, in the order in which they came.
+        origins: Vec<Origin>,
+    },
+    Disputed(Dispute),
+}
+
+impl Generation {
+    fn is_disputed(&self) -> bool {
+        matches!(self, Self::Disputed(_))
+    }
 }
 
 /// Outcome of a data packet.
@@ -45,6 +71,8 @@ pub(super) enum Taken {
     Innovative,
     /// It made its generation whole.
     Whole,
+    /// Its generation is disputed.
+    Disputed,
 }
 
 impl Held {
@@ -76,12 +104,31 @@ impl Held {
         if self.is_source() {
             return self.packets(generation);
         }
-        self.generations.get(&generation).map_or(0, |held| held.rank() as u8)
+        self.open(generation).map_or(0, |decoder| decoder.rank() as u8)
+    }
+
+    /// Returns the same as it is told to the parent: of a disputed generation, what is missing until
+    /// the true packets are looked for again is wanted.
+    pub(super) fn told_rank(&self, generation: u32) -> u8 {
+        match self.generations.get(&generation) {
+            Some(Generation::Disputed(dispute)) => {
+                let lacks = dispute.lacks().min(u8::MAX.into()) as u8;
+                self.packets(generation).saturating_sub(lacks)
+            }
+            _ => self.rank(generation),
+        }
+    }
+
+    fn open(&self, generation: u32) -> Option<&Decoder> {
+        match self.generations.get(&generation)? {
+            Generation::Open { decoder, .. } => Some(decoder),
+            Generation::Disputed(_) => None,
+        }
     }
 
     /// Returns whether a generation is held whole, to be passed on.
     pub(super) fn is_whole(&self, generation: u32) -> bool {
-        self.is_source() || self.generations.get(&generation).is_some_and(Decoder::is_complete)
+        self.is_source() || self.open(generation).is_some_and(Decoder::is_complete)
     }
 
     /// Returns whether this node itself wants a generation.
@@ -116,38 +163,96 @@ impl Held {
     }
 
     /// Takes a data packet of a generation that is wanted.
-    pub(super) fn absorb(&mut self, packet: &Data<'_>) -> Taken {
+    pub(super) fn absorb(&mut self, sender: NodeId, packet: &Data<'_>) -> Taken {
         let generation = packet.header.generation;
         let packets = packet.header.packets;
         if packets != self.packets(generation) {
             return Taken::Malformed;
         }
         let shape = self.manifest.geometry.shape(generation);
-        let held = self.generations.entry(generation).or_insert_with(|| Decoder::new(shape));
-        let absorbed =
-            packet.coding.with_vector(packets, |vector| held.absorb(vector, packet.payload));
-        match absorbed {
-            Err(_) => Taken::Malformed,
-            Ok(absorbed) if !absorbed.is_innovative() => Taken::Redundant,
-            Ok(_) if held.is_complete() => Taken::Whole,
-            Ok(_) => Taken::Innovative,
+        let begin = || {
+            let decoder = Box::new(Decoder::new(shape));
+            Generation::Open { decoder, origins: Vec::new() }
+        };
+        let origin = Origin { sender, is_vouched: packet.header.rank >= packets };
+        let payload = packet.payload;
+        match self.generations.entry(generation).or_insert_with(begin) {
+            Generation::Open { decoder, origins } => {
+                let absorbed =
+                    packet.coding.with_vector(packets, |vector| decoder.absorb(vector, payload));
+                let Ok(absorbed) = absorbed else { return Taken::Malformed };
+                if !absorbed.is_innovative() {
+                    return Taken::Redundant;
+                }
+                origins.push(origin);
+                if decoder.is_complete() { Taken::Whole } else { Taken::Innovative }
+            }
+            Generation::Disputed(dispute) => {
+                packet.coding.with_vector(packets, |vector| dispute.take(origin, vector, payload));
+                Taken::Disputed
+            }
         }
     }
 
     /// Returns the packets of a generation that is whole, one after the other.
     pub(super) fn decode(&mut self, generation: u32) -> Option<&[u8]> {
-        self.generations.get_mut(&generation)?.decode()
+        match self.generations.get_mut(&generation)? {
+            Generation::Open { decoder, .. } => decoder.decode(),
+            Generation::Disputed(_) => None,
+        }
     }
 
-    /// Notes that a whole generation is not what was announced: it begins anew.
+    /// Notes that a whole generation is not what was announced: it is disputed.
     pub(super) fn spoil(&mut self, generation: u32) {
-        self.generations.remove(&generation);
         self.spoiled.insert(generation);
+        let disputed = self.generations.values().filter(|held| held.is_disputed()).count();
+        if let Some(Generation::Open { decoder, origins }) = self.generations.remove(&generation)
+            && disputed < MOST_DISPUTED
+        {
+            let dispute = Dispute::new(&decoder, &origins);
+            self.generations.insert(generation, Generation::Disputed(dispute));
+        }
+    }
+
+    /// Returns whether the packets of a disputed generation may come from a node that tells nothing
+    /// true.
+    pub(super) fn is_stubborn(&self, generation: u32) -> bool {
+        let held = self.generations.get(&generation);
+        matches!(held, Some(Generation::Disputed(dispute)) if dispute.is_stubborn())
+    }
+
+    /// Looks for the true packets of a disputed generation, if it is time. Returns what each sender
+    /// gave of it if they were found; the generation is whole then.
+    pub(super) fn settle(
+        &mut self,
+        generation: u32,
+        rng: &mut impl RngCore,
+    ) -> Option<BTreeMap<NodeId, Given>> {
+        let Self { manifest, generations, .. } = self;
+        let Generation::Disputed(dispute) = generations.get_mut(&generation)? else { return None };
+        if !dispute.is_due() {
+            return None;
+        }
+        let settled = dispute.settle(rng, |symbols| is_genuine(manifest, generation, symbols))?;
+        let shape = manifest.geometry.shape(generation);
+        let mut decoder = Box::new(Decoder::new(shape));
+        let mut unit = vec![0; shape.generation_size()];
+        for (number, symbol) in settled.symbols.chunks(shape.symbol_size()).enumerate() {
+            unit[number] = 1;
+            decoder.absorb(&unit, symbol).ok()?;
+            unit[number] = 0;
+        }
+        let held = Generation::Open { decoder, origins: Vec::new() };
+        self.generations.insert(generation, held);
+        Some(settled.given)
     }
 
     /// Notes that a whole generation is what was announced.
     pub(super) fn complete(&mut self, generation: u32) {
         self.spoiled.remove(&generation);
+        if let Some(Generation::Open { origins, .. }) = self.generations.get_mut(&generation) {
+            *origins = Vec::new();
+        }
         if let Role::Receiver(have) = &mut self.role {
             have.insert(generation);
         }
@@ -179,7 +284,10 @@ impl Held {
 
     /// Returns the bytes that it takes, about.
     pub(super) fn memory(&self) -> usize {
-        self.generations.len() * self.memory_of_generation()
+        let disputed = self.generations.iter().filter(|(_, held)| held.is_disputed());
+        let shape = |generation| self.manifest.geometry.shape(generation);
+        let disputes: usize = disputed.map(|(number, _)| Dispute::memory(shape(*number))).sum();
+        self.generations.len() * self.memory_of_generation() + disputes
     }
 
     /// Returns the bytes that a generation takes, about: packets as they came, and decoded.
@@ -196,7 +304,7 @@ impl Held {
         rng: &mut impl RngCore,
         out: &mut Vec<u8>,
     ) -> Result<bool, CodeError> {
-        let Some(held) = self.generations.get(&generation) else { return Ok(false) };
+        let Some(held) = self.open(generation) else { return Ok(false) };
         let (vector, payload) = append_coding(held.shape(), out);
         held.recode(rng, vector, payload)
     }
@@ -234,7 +342,7 @@ mod tests {
                 wants,
             };
             let packet = Data { header, coding: Coding::Systematic(0), payload: &[1; 200] };
-            assert_eq!(held.absorb(&packet), Taken::Innovative);
+            assert_eq!(held.absorb(parent, &packet), Taken::Innovative);
         }
         held
     }

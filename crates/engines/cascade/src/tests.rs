@@ -80,6 +80,8 @@ struct Net {
     channel: Topology,
     nodes: BTreeMap<NodeId, Node>,
     hostile: BTreeMap<NodeId, Hostile>,
+    /// Two nodes between which somebody passes on short frames alone.
+    wormhole: Option<[NodeId; 2]>,
     now: Instant,
     rng: ChaCha8Rng,
     contents: Vec<u8>,
@@ -126,7 +128,8 @@ impl Net {
         let now = Instant::default() + Duration::from_secs(1);
         let hostile = BTreeMap::new();
         let channel = symmetric(links);
-        let mut net = Self { topology, channel, nodes, hostile, now, rng, contents };
+        let wormhole = None;
+        let mut net = Self { topology, channel, nodes, hostile, wormhole, now, rng, contents };
 
         let geometry = Geometry::new(FILE as u64, 16, 200).unwrap();
         let digest = merkle::digest(&net.contents[..], &geometry).unwrap();
@@ -204,7 +207,9 @@ impl Net {
             let attempts = if to == Some(other) { MAC_ATTEMPTS } else { 1 };
             let delivery = self.channel.delivery(id, other);
             let arrives = (0..attempts).any(|_| unit(&mut self.rng) < delivery);
-            if !arrives {
+            let is_swallowed = kind == frame::DATA
+                && self.wormhole.is_some_and(|ends| ends.contains(&id) && ends.contains(&other));
+            if is_swallowed || !arrives {
                 continue;
             }
             is_acked |= to == Some(other);
@@ -380,6 +385,24 @@ fn a_child_that_asks_for_ever_gets_little() {
 }
 
 #[test]
+fn reports_that_another_node_forges_of_a_child_are_not_believed() {
+    for seed in 1..=4 {
+        let links = [(1, 2, 0.9), (2, 3, 0.9), (2, 4, 0.9)];
+        let clean = Net::new(&links, &[3], seed).run(&[3], 60).unwrap();
+        let mut net = Net::new(&links, &[3], seed);
+        // One frame in six says that node 3 wants nothing, or everything.
+        net.replace(4, |_, rng| {
+            let draw = rng.next_u32();
+            let wants = if draw % 2 == 0 { Wants::nothing() } else { Wants::default() };
+            (draw % 12 < 2).then(|| report(2, 3, (draw >> 16) as u16, wants))
+        });
+        let took = net.run(&[3], 60);
+        assert!(took.is_some_and(|took| took < 1.5 * clean), "seed {seed}: {took:?}, {clean}");
+        assert!(net.dropped(2, DropReason::Disputed) > 0, "seed {seed}");
+    }
+}
+
+#[test]
 fn forged_packets_cost_no_more_than_the_generations_they_meet() {
     for seed in 1..=4 {
         let links = [(1, 2, 0.9), (2, 3, 0.9), (2, 4, 0.9), (3, 4, 0.9)];
@@ -418,6 +441,32 @@ fn a_parent_that_keeps_silent_is_left_for_another() {
         let mut net = Net::new(&links, &[4], seed);
         net.replace(2, |_, _| None);
         assert!(net.run(&[4], 120).is_some(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_parent_that_passes_nothing_on_is_left_though_no_other_looks_nearer() {
+    // Node 2 says hello, and passes nothing on. The way around it is longer by a hop.
+    let around = [(1, 3, 0.95), (3, 5, 0.95), (5, 4, 0.95)];
+    for seed in 1..=8 {
+        let clean = Net::new(&around, &[4], seed).run(&[4], 60).unwrap();
+        let links = [&around[..], &[(1, 2, 0.95), (2, 4, 0.95)]].concat();
+        let mut net = Net::new(&links, &[4], seed);
+        net.replace(2, |_, _| None);
+        let took = net.run(&[4], 60);
+        assert!(took.is_some_and(|took| took < clean + 3.5), "seed {seed}: {took:?} {clean}");
+    }
+}
+
+#[test]
+fn a_link_that_brings_short_frames_alone_is_left() {
+    let line = [(1, 2, 0.95), (2, 3, 0.95), (3, 4, 0.95)];
+    for seed in 1..=8 {
+        let clean = Net::new(&line, &[4], seed).run(&[4], 60).unwrap();
+        let mut net = Net::new(&[&line[..], &[(1, 4, 0.95)]].concat(), &[4], seed);
+        net.wormhole = Some([NodeId(1), NodeId(4)]);
+        let took = net.run(&[4], 60);
+        assert!(took.is_some_and(|took| took < clean + 4.0), "seed {seed}: {took:?} {clean}");
     }
 }
 

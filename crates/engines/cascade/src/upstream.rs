@@ -4,6 +4,9 @@
 //! data come down a link and reports go up. A path of a few good links beats one long poor link
 //! even where the poor one was lucky a few times. Where a link brings nothing back, reports take
 //! another way.
+//!
+//! Link state measures with short frames, and a node may say hello and pass nothing on. So a parent
+//! of which nothing at all is heard of this transfer is left, even if no other looks nearer.
 
 use super::tree::METRIC;
 use ncmesh_engine::Context;
@@ -13,7 +16,7 @@ use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
 use ncmesh_engine::toolkit::report::{ReportPolicy, ReportTimer};
 use ncmesh_engine::topology::Paths;
 use ncmesh_wire::NodeId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How much cheaper the path by another parent must be, and in how many checks in a row. Estimates
 /// waver; each change costs what the old parent has on its way.
@@ -37,6 +40,11 @@ const AVOIDED: Duration = Duration::from_secs(30);
 /// Beside a connection that hid its children's reports from a relay of `building`, a file took 31 s
 /// with 2, 32 with 3, 33 with 5, and up to 400 without. Alone it takes 15 s with any.
 const INSISTS: u32 = 3;
+/// Rounds without an answer, and time since the first, after which a parent is mute if no frame of
+/// this transfer was ever heard of it. One that lacks the data itself is heard to ask for them, and
+/// a source that waits for its receivers waits less.
+const MUTE: u32 = 3;
+const MUTE_FOR: Duration = Duration::from_millis(1800);
 /// How a report is sent.
 const REPORT: ReportPolicy = ReportPolicy { loss: 0.05, copies: 4, between: 4.0 };
 /// Time without data of the parent after which it is asked again, and the pauses after that.
@@ -55,8 +63,10 @@ pub(super) struct Upstream {
     /// Packets counted of neighbours.
     links: BTreeMap<NodeId, Counted>,
     /// Neighbours that did not serve this node, or spoiled what it took from them, and until when
-    /// they are no parents.
+    /// others are preferred.
     avoided: BTreeMap<NodeId, Instant>,
+    /// Neighbours of which nothing was heard of this transfer while they were the parent.
+    mute: BTreeSet<NodeId>,
     report: ReportTimer,
     /// Data packets of the parent in a row that asked for a report, and that were not wanted.
     polls: u32,
@@ -64,6 +74,8 @@ pub(super) struct Upstream {
     ask_at: Option<Instant>,
     /// Rounds of questions since the parent was last heard to send data.
     asked: u32,
+    /// When the parent was asked first.
+    asked_at: Option<Instant>,
 }
 
 /// Packets of a neighbour: the number of the last one, and the share that was heard.
@@ -77,6 +89,9 @@ impl Upstream {
     /// Counts a frame with this number of a neighbour, of whose frames link state `told` that this
     /// share arrives.
     pub(super) fn count(&mut self, neighbor: NodeId, number: u16, told: f64) {
+        if self.mute.remove(&neighbor) {
+            self.avoided.remove(&neighbor);
+        }
         if self.links.len() >= MOST_COUNTED && !self.links.contains_key(&neighbor) {
             return;
         }
@@ -119,7 +134,10 @@ impl Upstream {
     /// Notes that a copy of a report is sent over a link that delivers this share of frames.
     pub(super) fn note_reported(&mut self, delivery: f64, packet_time: Duration, now: Instant) {
         if self.report.is_new() {
-            self.ask_at = Some(now + ASK_AGAIN.pause(self.asked));
+            let pause =
+                if self.is_unheard() { ASK_AGAIN.first } else { ASK_AGAIN.pause(self.asked) };
+            self.ask_at = Some(now + pause);
+            self.asked_at = self.asked_at.or(Some(now));
             self.asked = self.asked.saturating_add(1);
         }
         // A parent that asks again may not have heard the report: those whom this node does not
@@ -147,21 +165,40 @@ impl Upstream {
         self.avoided.insert(neighbor, now + AVOIDED);
     }
 
+    /// Returns whether no frame of this transfer was ever heard of the parent.
+    fn is_unheard(&self) -> bool {
+        let is_counted = |parent: NodeId| self.links.contains_key(&parent);
+        self.links.len() < MOST_COUNTED && self.parent.is_some_and(|parent| !is_counted(parent))
+    }
+
+    /// Returns whether the parent was asked often enough in vain, and never heard.
+    fn is_mute(&self, now: Instant) -> bool {
+        let was_long_ago = self.asked_at.is_some_and(|at| now.since(at) >= MUTE_FOR);
+        self.asked >= MUTE && was_long_ago && self.is_unheard()
+    }
+
     /// Looks for the best parent towards `source`; `is_check` if this is a check of its interval.
-    /// Returns the former parent if there is a new one.
+    /// No way around leads over a child of this node. Returns the former parent if there is a new
+    /// one.
     pub(super) fn review(
         &mut self,
         cx: &Context<'_>,
         source: NodeId,
+        is_child: impl Fn(NodeId) -> bool,
         is_check: bool,
     ) -> Option<NodeId> {
         self.avoided.retain(|_, until| cx.now < *until);
-        if let Some(parent) = self.parent.filter(|_| self.asked >= GIVE_UP) {
+        self.mute.retain(|neighbor| self.avoided.contains_key(neighbor));
+        let is_mute = self.is_mute(cx.now);
+        if let Some(parent) = self.parent.filter(|_| is_mute || self.asked >= GIVE_UP) {
             self.avoid(parent, cx.now);
+            if is_mute {
+                self.mute.insert(parent);
+            }
         }
         let paths = cx.topology.paths_from(source, METRIC);
         let own = paths.etx(cx.me)?;
-        let best = self.best(cx, &paths, own)?;
+        let best = self.best(cx, &paths, own, is_child)?;
         let Some(parent) = self.parent.filter(|parent| *parent != best) else {
             self.better = 0;
             if self.parent.is_none() {
@@ -177,7 +214,8 @@ impl Upstream {
         let is_better = self.cost(cx, &paths, parent) > HYSTERESIS * self.cost(cx, &paths, best);
         self.better = if is_better { self.better + u32::from(is_check) } else { 0 };
         let is_bad = self.asked >= SILENT || self.is_bad(cx, parent);
-        if is_behind || (is_better && (is_bad || self.better >= CHECKS)) {
+        let is_left = is_behind || self.is_worthless(cx, parent);
+        if is_left || (is_better && (is_bad || self.better >= CHECKS)) {
             self.adopt(best, cx.now);
             return Some(parent);
         }
@@ -187,27 +225,64 @@ impl Upstream {
     fn adopt(&mut self, parent: NodeId, now: Instant) {
         self.parent = Some(parent);
         (self.better, self.asked, self.polls) = (0, 0, 0);
+        self.asked_at = None;
         self.report = ReportTimer::default();
         self.report(now);
     }
 
     /// Returns the neighbour on the shortest path or, if its link is poor or it is avoided, the
     /// best of all that are clearly nearer to the source.
-    fn best(&self, cx: &Context<'_>, paths: &Paths, own: f64) -> Option<NodeId> {
+    fn best(
+        &self,
+        cx: &Context<'_>,
+        paths: &Paths,
+        own: f64,
+        is_child: impl Fn(NodeId) -> bool,
+    ) -> Option<NodeId> {
         let first = paths.parent(cx.me)?;
-        if !self.is_bad(cx, first) {
+        let is_out = self.is_worthless(cx, first) || (!self.mute.is_empty() && is_child(first));
+        if !self.is_bad(cx, first) && !is_out {
             return Some(first);
         }
         let hears = cx.topology.state(cx.me).map(|state| &state.hears);
         let neighbors = hears.into_iter().flat_map(|hears| hears.keys().copied());
-        let nearer = neighbors.filter(|n| paths.etx(*n).is_some_and(|etx| etx + NEARER <= own));
+        let is_nearer = |n: NodeId| paths.etx(n).is_some_and(|etx| etx + NEARER <= own);
+        let nearer = neighbors.clone().filter(|n| is_nearer(*n));
         let costs = nearer.chain([first]).map(|n| (self.cost(cx, paths, n), n));
-        costs.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, best)| best)
+        let best = costs.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let best = best.filter(|(cost, _)| !is_out || cost.is_finite());
+        let around = || self.around(cx, paths, neighbors.filter(|n| *n != first && !is_child(*n)));
+        best.map(|(_, best)| best).or_else(around).or(Some(first))
+    }
+
+    /// Returns a neighbour to take where all that look nearer are worthless: the parent, or else the
+    /// one with the shortest path, best one that does not lead over this node. It may take its data
+    /// from a node that serves it, or find another way as this node does.
+    fn around(
+        &self,
+        cx: &Context<'_>,
+        paths: &Paths,
+        others: impl Iterator<Item = NodeId>,
+    ) -> Option<NodeId> {
+        let usable = others.filter(|n| self.cost(cx, paths, *n).is_finite());
+        let leads_over_me = |node: NodeId| {
+            core::iter::successors(paths.parent(node), |n| paths.parent(*n)).any(|n| n == cx.me)
+        };
+        let order = |node: NodeId| (self.parent != Some(node), leads_over_me(node));
+        usable.min_by(|a, b| {
+            let cost = |node: NodeId| self.cost(cx, paths, node);
+            order(*a).cmp(&order(*b)).then(cost(*a).total_cmp(&cost(*b))).then(a.cmp(b))
+        })
+    }
+
+    /// Returns whether a neighbour serves nothing, or false packets.
+    fn is_worthless(&self, cx: &Context<'_>, neighbor: NodeId) -> bool {
+        self.mute.contains(&neighbor) || cx.counters.blame.is_avoided(neighbor, cx.now)
     }
 
     /// Returns the ETX from the source to this node by a parent.
     fn cost(&self, cx: &Context<'_>, paths: &Paths, parent: NodeId) -> f64 {
-        if self.avoided.contains_key(&parent) {
+        if self.is_avoided(cx, parent) {
             return f64::INFINITY;
         }
         let told = cx.topology.delivery(parent, cx.me);
@@ -217,7 +292,11 @@ impl Upstream {
     }
 
     fn is_bad(&self, cx: &Context<'_>, parent: NodeId) -> bool {
-        self.avoided.contains_key(&parent) || self.poor_delivery(cx, parent).is_some()
+        self.is_avoided(cx, parent) || self.poor_delivery(cx, parent).is_some()
+    }
+
+    fn is_avoided(&self, cx: &Context<'_>, neighbor: NodeId) -> bool {
+        self.avoided.contains_key(&neighbor) || cx.counters.blame.is_avoided(neighbor, cx.now)
     }
 
     /// Returns the share of a neighbour's packets that arrives, if it is far less than link state
@@ -271,7 +350,7 @@ mod tests {
             events: &mut VecDeque::new(),
             storage: &mut MemoryStorage::default(),
         };
-        up.review(&cx, SOURCE, true)
+        up.review(&cx, SOURCE, |_| false, true)
     }
 
     /// Sends all copies of the report at hand.

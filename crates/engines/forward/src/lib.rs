@@ -6,17 +6,22 @@
 //! MobiCom 2003). Each node chooses the next hop by the link state it has at the moment of sending,
 //! so a hop limit ends loops between nodes that disagree for a while.
 //!
+//! Link state measures with short frames. A link over which the MAC gives up packet after packet,
+//! although link state promises that they arrive, is avoided for a while (`detour`).
+//!
 //! A relay whose queue fills up asks the nodes before it to wait (hop-by-hop back-pressure), so
 //! that a source does not take the channel from those who carry its packets. Unicast frames are
 //! not overheard on Linux, so a frame of its own says so.
 
 mod config;
+mod detour;
 mod frame;
 
 #[cfg(test)]
 mod tests;
 
 pub use config::ForwardConfig;
+use detour::Detour;
 use frame::{Header, QUEUE, Queue};
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::registry::{Constructor, Entry};
@@ -26,7 +31,6 @@ use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
 use ncmesh_engine::toolkit::has_enough;
 use ncmesh_engine::toolkit::passing::outcome;
-use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{DATA, FlowStatus, PacketError, check_packet, flow_of};
 use ncmesh_engine::{
     Class, Context, Engine, Event, Filled, Frame, Offer, Summary, TunnelEngine, TxReport, TxResult,
@@ -54,9 +58,6 @@ pub const FORWARD: Entry = Entry {
     }),
 };
 
-/// Paths are shortest by the ETX of unicast. A link that brings nothing back is the last resort:
-/// the MAC sends each packet as often as it may, and hears of none that it arrived.
-const METRIC: Metric = Metric::Answered;
 /// Most hops of a packet. Nodes that disagree about paths for a while send packets in circles.
 const MAX_HOPS: u8 = 64;
 /// Longest time for which a node asks others to wait.
@@ -90,6 +91,7 @@ pub struct Forward {
     on_air: Option<Packet>,
     /// Next hops that asked to wait, and until when.
     paused: BTreeMap<NodeId, Instant>,
+    detour: Detour,
     /// Whether the nodes before this one are to be told that its queue is full, or that there is
     /// room again.
     tell: Option<bool>,
@@ -111,6 +113,7 @@ impl Forward {
             queue: VecDeque::new(),
             on_air: None,
             paused: BTreeMap::new(),
+            detour: Detour::default(),
             tell: None,
             told_full: false,
             came: 0,
@@ -181,7 +184,7 @@ impl Forward {
     /// Finds the next hops anew. Paths may have vanished while packets were queued.
     fn route(&mut self, cx: &Context<'_>) {
         self.queue.retain_mut(|packet| {
-            let next = cx.topology.next_hop(cx.me, packet.destination, METRIC);
+            let next = self.detour.next_hop(cx, packet.destination);
             packet.next = next.unwrap_or(packet.next);
             if next.is_none() {
                 self.counters.lost(packet.source, packet.destination);
@@ -211,7 +214,7 @@ impl Forward {
             _ => (self.queue.len() >= self.config.queue).then_some(DropReason::Full),
         };
         self.note_came();
-        match (cx.topology.next_hop(cx.me, destination, METRIC), reason) {
+        match (self.detour.next_hop(cx, destination), reason) {
             (Some(next), None) => {
                 let bytes = bytes.to_vec();
                 self.queue.push_back(Packet { source, destination, hops_left, bytes, next });
@@ -284,9 +287,11 @@ impl Engine for Forward {
             self.takes.add(cx.now.since(since));
         }
         self.busy_since = (!self.queue.is_empty()).then_some(cx.now);
-        if outcome(cx.topology, (cx.me, packet.next), report.result) == TxResult::Failed {
+        let result = outcome(cx.topology, (cx.me, packet.next), report.result);
+        if result == TxResult::Failed {
             self.counters.lost(packet.source, packet.destination);
         }
+        self.detour.note_sent(cx, packet.next, result);
     }
 }
 
@@ -314,8 +319,7 @@ impl TunnelEngine for Forward {
         if !self.can_send(to) {
             return Err(PacketError::Full);
         }
-        let next = cx.topology.next_hop(cx.me, to, METRIC);
-        let next = next.ok_or(PacketError::NoPath(to))?;
+        let next = self.detour.next_hop(cx, to).ok_or(PacketError::NoPath(to))?;
         let source = cx.me;
         let destination = to;
         let bytes = packet.to_vec();

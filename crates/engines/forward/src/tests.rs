@@ -234,3 +234,27 @@ fn settings_out_of_range_are_named() {
     let error = bad.check().unwrap_err().to_string();
     assert_eq!(error, "queue = 0: allowed is 1 to 10000 packets");
 }
+
+#[test]
+fn a_next_hop_that_acknowledges_nothing_is_left_for_a_while() {
+    let mut bench = Bench::new(100);
+    let send = |bench: &mut Bench, result| {
+        bench.with(|engine, cx| engine.handle_packet(cx, NodeId(3), b"packet")).unwrap();
+        let mut body = Vec::new();
+        let filled = bench.with(|engine, cx| engine.fill(cx, &mut body)).unwrap();
+        let report = TxReport { result, airtime: Duration::from_millis(1), heard_by: None };
+        bench.with(|engine, cx| engine.handle_tx_report(cx, report));
+        filled.to
+    };
+    // Some losses, and none after the other, say nothing.
+    for i in 0..40 {
+        let result = if i % 8 == 7 { TxResult::Acked } else { TxResult::Failed };
+        assert_eq!(send(&mut bench, result), Some(NodeId(3)), "packet {i}");
+    }
+    for i in 0..8 {
+        assert_eq!(send(&mut bench, TxResult::Failed), Some(NodeId(3)), "packet {i}");
+    }
+    assert_eq!(send(&mut bench, TxResult::Acked), Some(NodeId(4)));
+    bench.now = bench.now + Duration::from_secs(31);
+    assert_eq!(send(&mut bench, TxResult::Acked), Some(NodeId(3)));
+}

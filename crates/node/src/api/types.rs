@@ -39,6 +39,9 @@ pub struct Status {
     /// salt of its start, and of numbers that it had not used.
     #[serde(default)]
     pub somebody_sends_as_this_node: bool,
+    /// Ids under which false packets of files came in the last 5 min.
+    #[serde(default)]
+    pub liars: Vec<u16>,
     /// Description of the radio, in words.
     pub radio: String,
     /// Length of the largest frame, bytes.

@@ -3,12 +3,12 @@
 //! [`FAMILIES`] lists the states whose values are metrics; name, unit and help come from the
 //! declaration of each value in `ncmesh-console`. [`METRICS`] lists the others once: name, labels,
 //! help, and how its values are read. They are read again for each scrape, so nothing has to be
-//! kept in step. Labels are bounded: peers are those heard directly, kinds of frames are known
-//! ones, transfers are the newest that are under way. The table of the reference is made from the
-//! same lists.
+//! kept in step. Labels are bounded: peers are those heard directly or blamed, kinds of frames are
+//! known ones, transfers are the newest that are under way. The table of the reference is made from
+//! the same lists.
 
 use super::Node;
-use crate::api::types::{Direction, Status, Transfer};
+use crate::api::types::{Direction, Peer, Status, Transfer};
 use ncmesh_console::schema::{
     CodingValues, Field, FlowValues, NodeValues, PeerValues, QueueValues, ReceivedValues,
     SourceValues, StreamReceiverValues, StreamSending, Unit, Values as _,
@@ -119,7 +119,8 @@ const FAMILIES: &[Family] = &[
         fields: PeerValues::FIELDS,
         but: &["delivery_to", "delivery_from"],
         read: |look| {
-            let heard = look.node.peers().into_iter().filter(|peer| peer.neighbor);
+            let is_shown = |peer: &Peer| peer.neighbor || peer.values.false_packets.is_some();
+            let heard = look.node.peers().into_iter().filter(is_shown);
             heard.map(|peer| (vec![("peer", peer.id.to_string())], peer.values.known())).collect()
         },
     },

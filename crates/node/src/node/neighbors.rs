@@ -2,7 +2,7 @@
 //! with another key or written in the name of this node, and about coding that stops.
 
 use super::names::name_of;
-use super::view::IMPERSONATED;
+use super::view::{IMPERSONATED, liar_hint};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_stack::Stack;
@@ -28,6 +28,8 @@ pub(super) struct Noted {
     warned: Option<Instant>,
     /// Whether somebody sends frames in this node's name.
     is_impersonated: bool,
+    /// Neighbours that were blamed for false packets, when last looked at.
+    liars: BTreeSet<NodeId>,
 }
 
 impl Noted {
@@ -84,7 +86,7 @@ impl Noted {
     }
 
     /// Logs which neighbours have come and gone since the last call, and warns of frames that were
-    /// sealed with another key or written in this node's name.
+    /// sealed with another key or written in this node's name, and of false packets.
     pub(super) fn log_neighbors(&mut self, stack: &Stack, now: Instant) {
         let [come, gone] = self.neighbors(stack.inbound().map(|(node, _)| node).collect());
         for node in come {
@@ -103,6 +105,10 @@ impl Noted {
         if self.impersonated(stack.is_impersonated()) {
             tracing::warn!("{IMPERSONATED}");
         }
+        for liar in stack.liars().filter(|liar| !self.liars.contains(&liar.node)) {
+            tracing::warn!("{}", liar_hint(stack, liar));
+        }
+        self.liars = stack.liars().map(|liar| liar.node).collect();
     }
 
     /// Logs for whom coding has stopped, and for whom it goes on, since the last call.

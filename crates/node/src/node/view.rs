@@ -9,6 +9,7 @@ use crate::api::types::{Direction, Peer, Receiver, State, Status, Traffic, Trans
 use crate::state::to_hex;
 use ncmesh_console::schema::{NodeValues, PeerValues, Position, ReceivedValues};
 use ncmesh_engine::Background;
+use ncmesh_engine::blame::Liar;
 use ncmesh_engine::counters::{DropReason, Tally};
 use ncmesh_engine::file::{self, ReceiverState, ReceiverStatus, Refusal, Stage, TransferStatus};
 use ncmesh_engine::name::harmless;
@@ -16,7 +17,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::console::{received_values, source_values};
-use ncmesh_stack::control;
+use ncmesh_stack::{Stack, control};
 use ncmesh_wire::{NodeId, ServiceId, Versions};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,7 @@ impl Node {
             strangers: self.stack.strangers().map(|(id, version)| (id.0, version)).collect(),
             duplicates: self.stack.duplicates().map(|id| id.0).collect(),
             somebody_sends_as_this_node: self.stack.is_impersonated(),
+            liars: self.stack.liars().map(|liar| liar.node.0).collect(),
             radio: self.radio.name.clone(),
             mtu: self.radio.mtu,
             inbox: self.inbox().cloned(),
@@ -91,6 +93,7 @@ impl Node {
         if self.stack.is_impersonated() {
             hints.push(IMPERSONATED.into());
         }
+        hints.extend(self.stack.liars().map(|liar| liar_hint(&self.stack, liar)));
         for (id, version) in self.stack.strangers() {
             let Versions { oldest, newest } = Versions::OWN;
             let own = match oldest {
@@ -143,14 +146,15 @@ impl Node {
         })
     }
 
-    /// `GET /v1/peers`: every other node known, and neighbours heard whose link state is still to
-    /// come.
+    /// `GET /v1/peers`: every other node known, neighbours heard whose link state is still to come,
+    /// and ids under which false packets came.
     #[must_use]
     pub fn peers(&self) -> Vec<Peer> {
         let paths = self.stack.topology().paths_from(self.id(), Metric::Unicast);
         let inbound: BTreeMap<NodeId, f64> = self.stack.inbound().collect();
         let known = self.stack.topology().nodes().filter(|node| *node != self.id());
-        let all: BTreeSet<NodeId> = known.chain(inbound.keys().copied()).collect();
+        let blamed = self.stack.liars().map(|liar| liar.node);
+        let all: BTreeSet<NodeId> = known.chain(inbound.keys().copied()).chain(blamed).collect();
         all.into_iter().map(|node| self.peer(node, &paths, inbound.get(&node).copied())).collect()
     }
 
@@ -170,6 +174,11 @@ impl Node {
                 etx: paths.etx(node),
                 hops: paths.reaches(node).then_some(path.len() as u64),
                 last_heard_s: self.noted.last_heard(node).map(|at| now.since(at).as_secs_f64()),
+                false_packets: self
+                    .stack
+                    .liars()
+                    .find(|liar| liar.node == node)
+                    .map(|liar| liar.packets),
             },
             next_hop: path.first().map(|next| self.name_of(*next)),
             wire_versions: self
@@ -292,6 +301,17 @@ impl Node {
     pub fn metrics(&self) -> Result<String, fmt::Error> {
         metrics::open_metrics(self)
     }
+}
+
+/// Returns the hint, and log entry, that a neighbour sent false packets.
+pub(super) fn liar_hint(stack: &Stack, liar: Liar) -> String {
+    let Liar { node, packets } = liar;
+    format!(
+        "{packets} false packets of files came from {} (id {node}) and were left out; it is avoided \
+         for 30 s at a time; look at that node, and if it is sound, somebody who has this network's \
+         key sends in its name: give all your nodes a new key",
+        name_of(stack, node)
+    )
 }
 
 fn stage(stage: Stage) -> (State, Option<String>) {

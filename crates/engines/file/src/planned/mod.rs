@@ -32,7 +32,7 @@ pub use frame::LAYOUTS;
 pub use routing::{Cast, Forwarder, Forwarding, Hop, Routing, Upstream};
 pub use scheme::{ChildWait, Plan, Scheme, Switching};
 
-use decoders::Receptions;
+use decoders::{GivenBy, Received, Receptions};
 use frame::{Data, Report};
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::file::{Begun, FileLimits};
@@ -59,11 +59,12 @@ pub fn engine(
     scheme: impl Scheme + Send + 'static,
     limits: FileLimits,
 ) -> FileMulticast<Planned> {
+    let are_coded = !scheme.forwarding().is_hop_by_hop();
     let planned = Planned {
         relays: Relays::new(scheme.forwarding()),
         scheme: Box::new(scheme),
         sending: BTreeMap::new(),
-        receptions: Receptions::new(limits.memory),
+        receptions: Receptions::new(are_coded, limits.memory),
         packet_time: DurationAverage::default(),
         on_air: OnAir::Nothing,
     };
@@ -128,14 +129,22 @@ impl Planned {
     }
 
     /// Handles a data packet as a receiver of its transfer.
-    fn receive_data(&mut self, cx: &mut Context<'_>, transfers: &mut Transfers, data: &Data<'_>) {
+    fn receive_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        transfers: &mut Transfers,
+        received: Received<'_>,
+    ) {
+        let data = received.data;
         let flow = data.header.flow;
         let Some(sink) = transfers.sinks.get_mut(&flow) else { return };
         if !self.receptions.reserve(sink, data.header.batch) {
             return cx.counters.drop(DropReason::Full);
         }
         let innovative = sink.innovative;
-        let outcome = self.receptions.handle_data(sink, data, cx.now, cx.storage);
+        let mut given = GivenBy::new();
+        let outcome = self.receptions.handle_data(sink, received, cx.rng, cx.storage, &mut given);
+        blame(cx, given);
         cx.counters.note_payload(sink.innovative > innovative);
         if sink.phase != SinkPhase::Receiving {
             self.receptions.forget(flow);
@@ -208,14 +217,24 @@ impl Carrier for Planned {
             return;
         }
 
-        let is_announced = transfers.announcements.manifest(flow).is_some();
+        let manifest = transfers.announcements.manifest(flow);
+        let is_announced = manifest.is_some();
         let me = cx.me;
         let sender = frame.sender;
         let mtu = cx.mtu;
         let now = cx.now;
-        self.relay_data(cx, HeardData { me, sender, data: &data, is_announced, mtu, now });
+        let heard = HeardData { me, sender, data: &data, is_announced, mtu, now };
+        let origin = heard.origin();
+        // Forwarders and the source go on after false packets: there may be no other.
+        let is_outsider = sender != flow.source && origin.is_vouched;
+        if is_outsider && cx.counters.blame.is_avoided(sender, now) {
+            return cx.counters.drop(DropReason::Blamed);
+        }
+        self.relay_data(cx, heard);
+        let given = manifest.and_then(|manifest| self.relays.check(manifest, cx.rng));
+        blame(cx, given.unwrap_or_default());
         // A packet that is too old for a forwarder may still serve a receiver.
-        self.receive_data(cx, transfers, &data);
+        self.receive_data(cx, transfers, Received { origin, data: &data, now });
     }
 
     /// Handles a report that is addressed to this node, as the source or as a forwarder.
@@ -355,6 +374,14 @@ impl Carrier for Planned {
     fn forwarders(&self, flow: FlowId) -> Vec<NodeId> {
         let turns = self.sending.get(&flow);
         turns.map(|turns| turns.forwarders.iter().copied().collect()).unwrap_or_default()
+    }
+}
+
+/// Blames the senders of false packets that no plan named. A forwarder codes from what it holds and
+/// seldom has it whole, so its false packets may be another's.
+fn blame(cx: &mut Context<'_>, given: GivenBy) {
+    for (node, given) in given.into_iter().filter(|(_, given)| given.vouched > 0) {
+        cx.counters.blame.note(node, given, cx.now);
     }
 }
 

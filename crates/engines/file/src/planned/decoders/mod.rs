@@ -3,6 +3,10 @@
 //! Packets of any batch are welcome at any time; each batch that is begun has a decoder. Decoders
 //! take memory, and hostile packets could begin a batch each. So all transfers together have a
 //! limit: the one that uses most gives up its least complete batch.
+//!
+//! A batch that was decoded to something false is disputed until the true packets among those that
+//! come are found ([`dispute`](ncmesh_engine::toolkit::dispute)). Where packets go as they are, it
+//! begins anew: they are all asked for again, and one that comes again tells nothing more.
 
 #[cfg(test)]
 mod tests;
@@ -10,12 +14,15 @@ mod tests;
 use super::frame::Data;
 use super::packet_set::PacketSet;
 use ncmesh_code::Decoder;
+use ncmesh_engine::blame::Given;
 use ncmesh_engine::file::{Begun, Geometry};
 use ncmesh_engine::storage::Storage;
 use ncmesh_engine::time::Instant;
+use ncmesh_engine::toolkit::dispute::{Dispute, Origin};
 use ncmesh_transfer::FileSink;
-use ncmesh_transfer::sink::{SinkOutcome, SinkPhase};
-use ncmesh_wire::FlowId;
+use ncmesh_transfer::sink::{SinkOutcome, SinkPhase, is_genuine};
+use ncmesh_wire::{FlowId, NodeId};
+use rand_core::RngCore;
 use std::collections::BTreeMap;
 
 /// Most empty decoders kept for the next batches, so that they need not be allocated anew.
@@ -25,6 +32,8 @@ const MAX_SPARE: usize = 4;
 #[derive(Debug)]
 pub(super) struct Receptions {
     files: BTreeMap<FlowId, Decoders>,
+    /// Whether packets are coded on their way.
+    are_coded: bool,
     /// Most bytes that they take together.
     limit: usize,
 }
@@ -33,15 +42,36 @@ pub(super) struct Receptions {
 #[derive(Debug)]
 struct Decoders {
     geometry: Geometry,
-    begun: BTreeMap<u32, Decoder>,
+    begun: BTreeMap<u32, Batch>,
     /// Empty decoders for further batches.
     spare: Vec<Decoder>,
 }
 
+/// A batch under way.
+#[derive(Debug)]
+struct Batch {
+    decoder: Decoder,
+    /// Senders of the packets that the decoder holds, in the order in which they came.
+    origins: Vec<Origin>,
+    /// Packets of a batch that was false. The decoder is empty then.
+    dispute: Option<Dispute>,
+}
+
+/// A data packet as a receiver heard it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Received<'a> {
+    pub origin: Origin,
+    pub data: &'a Data<'a>,
+    pub now: Instant,
+}
+
+/// True and false packets of a batch, by sender.
+pub(super) type GivenBy = BTreeMap<NodeId, Given>;
+
 impl Receptions {
     /// Returns an empty table, whose batches take at most `limit` bytes.
-    pub(super) fn new(limit: usize) -> Self {
-        Self { files: BTreeMap::new(), limit }
+    pub(super) fn new(are_coded: bool, limit: usize) -> Self {
+        Self { files: BTreeMap::new(), are_coded, limit }
     }
 
     /// Makes sure that there is memory for a packet of `batch`: the transfer that uses most gives
@@ -70,14 +100,17 @@ impl Receptions {
         self.files.values().map(Decoders::memory).sum()
     }
 
-    /// Handles a data packet of the file of `sink`.
+    /// Handles a data packet of the file of `sink`. Where it settles a dispute, `given` tells what
+    /// each sender gave.
     pub(super) fn handle_data(
         &mut self,
         sink: &mut FileSink,
-        data: &Data<'_>,
-        now: Instant,
+        received: Received<'_>,
+        rng: &mut impl RngCore,
         storage: &mut dyn Storage,
+        given: &mut GivenBy,
     ) -> SinkOutcome {
+        let Received { origin, data, now } = received;
         sink.heard_at = now;
         let batch = data.header.batch;
         let g = sink.manifest.geometry;
@@ -96,20 +129,37 @@ impl Receptions {
 
         // An innovative packet raises the rank; at full rank the batch can be decoded.
         let file = self.files.entry(sink.manifest.flow).or_insert_with(|| Decoders::new(g));
-        let decoder = file.decoder(batch);
-        let absorbed = data
-            .coding
-            .with_vector(data.header.packets, |vector| decoder.absorb(vector, data.payload));
+        let held = file.batch(batch);
+        let packets = data.header.packets;
+        if let Some(dispute) = &mut held.dispute {
+            data.coding.with_vector(packets, |vector| dispute.take(origin, vector, data.payload));
+            let settled = dispute
+                .is_due()
+                .then(|| dispute.settle(rng, |symbols| is_genuine(&sink.manifest, batch, symbols)));
+            let Some(settled) = settled.flatten() else { return SinkOutcome::Quiet };
+            *given = settled.given;
+            file.begun.remove(&batch);
+            return sink.handle_whole(batch, &settled.symbols, storage);
+        }
+        let decoder = &mut held.decoder;
+        let absorbed =
+            data.coding.with_vector(packets, |vector| decoder.absorb(vector, data.payload));
         let is_complete = decoder.is_complete();
         match absorbed {
             Err(_) => return SinkOutcome::Malformed,
-            Ok(absorbed) if absorbed.is_innovative() => sink.innovative += 1,
+            Ok(absorbed) if absorbed.is_innovative() => {
+                sink.innovative += 1;
+                held.origins.push(origin);
+            }
             Ok(_) => {
                 sink.redundant += 1;
                 return SinkOutcome::Quiet;
             }
         }
-        if is_complete { file.finish_batch(sink, batch, storage) } else { SinkOutcome::Quiet }
+        if !is_complete {
+            return SinkOutcome::Quiet;
+        }
+        file.finish_batch(sink, batch, self.are_coded, storage)
     }
 
     /// Forgets the batches under way of a file.
@@ -125,7 +175,8 @@ impl Receptions {
         }
         let mut held = PacketSet::default();
         let file = self.files.get(&sink.manifest.flow);
-        if let Some(decoder) = file.and_then(|file| file.begun.get(&batch)) {
+        if let Some(held_batch) = file.and_then(|file| file.begun.get(&batch)) {
+            let decoder = &held_batch.decoder;
             let packets = 0..sink.manifest.geometry.packets(batch);
             packets.filter(|i| decoder.is_determined(usize::from(*i))).for_each(|i| held.insert(i));
         }
@@ -135,9 +186,9 @@ impl Receptions {
     /// Returns the first batch of a file of which there is a part here.
     pub(super) fn begun(&self, flow: FlowId) -> Option<Begun> {
         let file = self.files.get(&flow)?;
-        let (batch, decoder) = file.begun.first_key_value()?;
+        let (batch, held) = file.begun.first_key_value()?;
         let packets = file.geometry.packets(*batch).into();
-        Some(Begun { batch: *batch, rank: decoder.rank() as u32, packets })
+        Some(Begun { batch: *batch, rank: held.decoder.rank() as u32, packets })
     }
 }
 
@@ -151,15 +202,23 @@ impl Decoders {
         &mut self,
         sink: &mut FileSink,
         batch: u32,
+        are_coded: bool,
         storage: &mut dyn Storage,
     ) -> SinkOutcome {
-        let Some(mut decoder) = self.begun.remove(&batch) else { return SinkOutcome::Quiet };
+        let Some(held) = self.begun.remove(&batch) else { return SinkOutcome::Quiet };
+        let Batch { mut decoder, origins, .. } = held;
         let outcome = match decoder.decode() {
             None => SinkOutcome::Quiet,
             Some(symbols) => sink.handle_whole(batch, symbols, storage),
         };
+        if outcome == SinkOutcome::BatchForged && are_coded {
+            let dispute = Some(Dispute::new(&decoder, &origins));
+            decoder.clear();
+            self.begun.insert(batch, Batch { decoder, origins: Vec::new(), dispute });
+            return outcome;
+        }
 
-        // The decoder serves another batch. A forged batch begins anew with an empty one.
+        // The decoder serves another batch. A false one that begins anew gets an empty one.
         if sink.phase == SinkPhase::Receiving && self.spare.len() < MAX_SPARE {
             decoder.clear();
             self.spare.push(decoder);
@@ -167,25 +226,29 @@ impl Decoders {
         outcome
     }
 
-    /// Returns the decoder of a batch, which begins now if it has none.
-    fn decoder(&mut self, batch: u32) -> &mut Decoder {
+    /// Returns a batch, which begins now if nothing is here of it.
+    fn batch(&mut self, batch: u32) -> &mut Batch {
         let shape = self.geometry.shape(batch);
         let spare = &mut self.spare;
         self.begun.entry(batch).or_insert_with(|| {
             let fitting = spare.iter().position(|decoder| decoder.shape() == shape);
             let reused = fitting.map(|i| spare.swap_remove(i));
-            reused.unwrap_or_else(|| {
+            let decoder = reused.unwrap_or_else(|| {
                 // The last batch may be smaller than the others. A spare decoder of another shape
                 // goes, so that the memory in use does not grow.
                 spare.pop();
                 Decoder::new(shape)
-            })
+            });
+            Batch { decoder, origins: Vec::new(), dispute: None }
         })
     }
 
     /// Returns the bytes that its batches under way take, about.
     fn memory(&self) -> usize {
-        (self.begun.len() + self.spare.len()) * memory_of_batch(&self.geometry)
+        let disputed = self.begun.iter().filter(|(_, held)| held.dispute.is_some());
+        let disputes = disputed.map(|(batch, _)| Dispute::memory(self.geometry.shape(*batch)));
+        let decoders = self.begun.len() + self.spare.len();
+        decoders * memory_of_batch(&self.geometry) + disputes.sum::<usize>()
     }
 
     /// Frees the memory of one batch: a spare decoder, or else the batch with the lowest rank,
@@ -194,7 +257,8 @@ impl Decoders {
         if self.spare.pop().is_some() {
             return true;
         }
-        let lowest = self.begun.iter().min_by_key(|(_, d)| d.rank()).map(|(batch, _)| *batch);
+        let lowest = self.begun.iter().min_by_key(|(_, held)| held.decoder.rank());
+        let lowest = lowest.map(|(batch, _)| *batch);
         lowest.is_some_and(|batch| self.begun.remove(&batch).is_some())
     }
 }

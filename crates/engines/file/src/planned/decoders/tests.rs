@@ -5,11 +5,17 @@ use crate::planned::frame::{Coding, DataHeader, TurnId};
 use crate::planned::routing::Routing;
 use ncmesh_engine::file::merkle::{MerkleTree, digest};
 use ncmesh_engine::file::{BatchSet, Manifest};
+use ncmesh_engine::rng::stream;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_wire::NodeId;
 
 const FLOW: FlowId = FlowId { source: NodeId(1), serial: 1 };
 const AT: Instant = Instant::from_nanos(0);
+const SOURCE: Origin = Origin { sender: NodeId(1), is_vouched: true };
+
+fn rng() -> impl RngCore {
+    stream(1, NodeId(2), "decoders", "test")
+}
 
 /// A file of two batches of two packets of 100 bytes, its manifest and its hash tree.
 fn file() -> (Vec<u8>, Manifest, MerkleTree) {
@@ -52,12 +58,14 @@ struct Receiver {
     sink: FileSink,
     receptions: Receptions,
     storage: MemoryStorage,
+    given: GivenBy,
 }
 
 impl Receiver {
     fn new(manifest: Manifest) -> Self {
-        let receptions = Receptions::new(usize::MAX);
-        Self { sink: FileSink::new(manifest, AT), receptions, storage: MemoryStorage::default() }
+        let receptions = Receptions::new(true, usize::MAX);
+        let sink = FileSink::new(manifest, AT);
+        Self { sink, receptions, storage: MemoryStorage::default(), given: GivenBy::new() }
     }
 
     /// Returns a receiver that has accepted the file.
@@ -69,8 +77,20 @@ impl Receiver {
 
     /// Hands over packet `i`.
     fn hear(&mut self, header: DataHeader, i: u8, payload: &[u8]) -> SinkOutcome {
+        self.hear_from(SOURCE, header, i, payload)
+    }
+
+    fn hear_from(
+        &mut self,
+        origin: Origin,
+        header: DataHeader,
+        i: u8,
+        payload: &[u8],
+    ) -> SinkOutcome {
         let data = Data { header, coding: Coding::Systematic(i), payload };
-        self.receptions.handle_data(&mut self.sink, &data, AT, &mut self.storage)
+        let received = Received { origin, data: &data, now: AT };
+        let Self { sink, receptions, storage, given } = self;
+        receptions.handle_data(sink, received, &mut rng(), storage, given)
     }
 }
 
@@ -90,6 +110,21 @@ fn a_forged_batch_is_never_written_and_the_true_one_is_taken_afterwards() {
     }
     assert_eq!(receiver.sink.phase, SinkPhase::Verifying);
     assert_eq!(receiver.storage.received(FLOW), contents);
+}
+
+#[test]
+fn the_sender_of_a_false_packet_is_told_once_the_true_ones_are_known() {
+    let (_, manifest, _) = file();
+    let mut receiver = Receiver::accepted(manifest);
+    let liar = Origin { sender: NodeId(7), is_vouched: true };
+    receiver.hear_from(liar, header(1, 0), 0, &[9; 100]);
+    let [first, second] = packets(0).try_into().unwrap();
+    assert_eq!(receiver.hear(header(1, 0), 1, &second), SinkOutcome::BatchForged);
+    assert!(receiver.given.is_empty());
+    receiver.hear(header(1, 0), 0, &first);
+    assert_eq!(receiver.hear(header(1, 0), 1, &second), SinkOutcome::BatchWritten);
+    assert_eq!(receiver.given[&NodeId(7)].vouched, 1);
+    assert_eq!(receiver.given[&NodeId(1)].false_packets(), 0);
 }
 
 #[test]
@@ -133,7 +168,7 @@ fn large(serial: u32) -> FileSink {
 #[test]
 fn memory_is_bounded_and_the_transfer_that_uses_most_gives_it_up() {
     let memory_of_batch = 8 * 164;
-    let mut receptions = Receptions::new(3 * memory_of_batch);
+    let mut receptions = Receptions::new(true, 3 * memory_of_batch);
     let mut storage = MemoryStorage::default();
     let mut sinks = [large(1), large(2)];
     let mut begin_batch = |receptions: &mut Receptions, sink: &mut FileSink, batch| {
@@ -141,7 +176,10 @@ fn memory_is_bounded_and_the_transfer_that_uses_most_gives_it_up() {
         let header = DataHeader { flow: sink.manifest.flow, ..header };
         assert!(receptions.reserve(sink, batch));
         let data = Data { header, coding: Coding::Systematic(0), payload: &[1; 100] };
-        assert_eq!(receptions.handle_data(sink, &data, AT, &mut storage), SinkOutcome::Quiet);
+        let received = Received { origin: SOURCE, data: &data, now: AT };
+        let mut given = GivenBy::new();
+        let outcome = receptions.handle_data(sink, received, &mut rng(), &mut storage, &mut given);
+        assert_eq!(outcome, SinkOutcome::Quiet);
         assert!(receptions.memory() <= receptions.limit);
     };
     for batch in 0..200 {
@@ -150,7 +188,7 @@ fn memory_is_bounded_and_the_transfer_that_uses_most_gives_it_up() {
     begin_batch(&mut receptions, &mut sinks[1], 0);
     let under_way: Vec<usize> = receptions.files.values().map(|file| file.begun.len()).collect();
     assert_eq!(under_way, [2, 1]);
-    assert!(!Receptions::new(memory_of_batch - 1).reserve(&sinks[0], 7), "none fits");
+    assert!(!Receptions::new(true, memory_of_batch - 1).reserve(&sinks[0], 7), "none fits");
 }
 
 #[test]

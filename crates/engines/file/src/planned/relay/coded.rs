@@ -10,12 +10,16 @@
 //! bounded by what is held of it: by [`MOST_PER_PACKET`] transmissions for each innovative packet,
 //! at most that many times the size of the generation. A batch that nobody could finish within this
 //! earns as much again after a pause, which doubles up to 40 s.
+//!
+//! A forwarder that comes to hold a batch whole checks it. If it is false, nothing of it is sent
+//! until the true packets among those that come are found.
 
 use crate::planned::frame::Data;
-use ncmesh_code::{Absorbed, Recoder, Shape};
+use ncmesh_code::{Absorbed, Decoder, Shape};
 use ncmesh_engine::Malformed;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
+use ncmesh_engine::toolkit::dispute::{Dispute, Origin, Settled};
 use ncmesh_transfer::frame::append_coding;
 use rand_core::RngCore;
 
@@ -29,7 +33,8 @@ const RENEWALS: Backoff =
 /// Innovative packets of one batch, and the credit to send combinations of them.
 #[derive(Debug)]
 pub(super) struct CodedBuffer {
-    recoder: Recoder,
+    decoder: Box<Decoder>,
+    check: Check,
     /// Packets that may be sent. The last one sent may take it below zero; the next packets from
     /// upstream make up for that first.
     credit: f64,
@@ -39,25 +44,83 @@ pub(super) struct CodedBuffer {
     renewed_at: Instant,
 }
 
+/// Whether the batch is what was announced.
+#[derive(Debug)]
+enum Check {
+    /// It is not whole yet; senders of its packets, in the order in which they came.
+    Open(Vec<Origin>),
+    /// It was false. The decoder is empty.
+    Disputed(Dispute),
+    Genuine,
+}
+
 impl CodedBuffer {
     pub(super) fn new(shape: Shape, now: Instant) -> Self {
-        let recoder = Recoder::new(shape);
-        Self { recoder, credit: 0.0, earned: 0.0, renewals: 0, renewed_at: now }
+        let decoder = Box::new(Decoder::new(shape));
+        let check = Check::Open(Vec::new());
+        Self { decoder, check, credit: 0.0, earned: 0.0, renewals: 0, renewed_at: now }
     }
 
     /// Empties the buffer for another batch of the same shape.
     pub(super) fn clear(&mut self, now: Instant) {
-        self.recoder.clear();
+        self.decoder.clear();
+        self.check = Check::Open(Vec::new());
         (self.credit, self.earned) = (0.0, 0.0);
         (self.renewals, self.renewed_at) = (0, now);
     }
 
     /// Takes a packet in if it is innovative, and returns whether it is.
-    pub(super) fn absorb(&mut self, data: &Data<'_>) -> Result<bool, Malformed> {
-        let absorbed = data
-            .coding
-            .with_vector(data.header.packets, |vector| self.recoder.absorb(vector, data.payload));
-        absorbed.map(Absorbed::is_innovative).map_err(|_| Malformed)
+    pub(super) fn absorb(&mut self, origin: Origin, data: &Data<'_>) -> Result<bool, Malformed> {
+        let packets = data.header.packets;
+        if let Check::Disputed(dispute) = &mut self.check {
+            data.coding.with_vector(packets, |vector| dispute.take(origin, vector, data.payload));
+            return Ok(false);
+        }
+        let decoder = &mut self.decoder;
+        let absorbed =
+            data.coding.with_vector(packets, |vector| decoder.absorb(vector, data.payload));
+        let is_innovative = absorbed.map(Absorbed::is_innovative).map_err(|_| Malformed)?;
+        if let Check::Open(origins) = &mut self.check
+            && is_innovative
+        {
+            origins.push(origin);
+        }
+        Ok(is_innovative)
+    }
+
+    /// Checks the batch if it is whole, or looks for its true packets if it is disputed and it is
+    /// time. Returns what was found if that settled a dispute.
+    pub(super) fn check(
+        &mut self,
+        rng: &mut impl RngCore,
+        is_genuine: impl Fn(&[u8]) -> bool,
+    ) -> Option<Settled> {
+        match &mut self.check {
+            Check::Open(origins) => {
+                let symbols = self.decoder.decode()?;
+                if is_genuine(symbols) {
+                    self.check = Check::Genuine;
+                } else {
+                    self.check = Check::Disputed(Dispute::new(&self.decoder, origins));
+                    self.decoder.clear();
+                }
+                None
+            }
+            Check::Disputed(dispute) => {
+                let settled =
+                    dispute.is_due().then(|| dispute.settle(rng, is_genuine)).flatten()?;
+                let shape = self.decoder.shape();
+                let mut unit = vec![0; shape.generation_size()];
+                for (number, symbol) in settled.symbols.chunks(shape.symbol_size()).enumerate() {
+                    unit[number] = 1;
+                    self.decoder.absorb(&unit, symbol).ok()?;
+                    unit[number] = 0;
+                }
+                self.check = Check::Genuine;
+                Some(settled)
+            }
+            Check::Genuine => None,
+        }
     }
 
     /// Allows `credit` packets more, within the bound.
@@ -66,7 +129,7 @@ impl CodedBuffer {
             (self.earned, self.renewed_at) = (0.0, now);
             self.renewals = self.renewals.saturating_add(1);
         }
-        let most = self.recoder.rank() as f64 * MOST_PER_PACKET;
+        let most = self.decoder.rank() as f64 * MOST_PER_PACKET;
         let credit = credit.min(most - self.earned).max(0.0);
         self.earned += credit;
         self.credit += credit;
@@ -79,14 +142,14 @@ impl CodedBuffer {
 
     /// Returns whether a packet may be sent, and there is something to combine.
     pub(super) fn is_ready(&self) -> bool {
-        self.credit > 0.0 && self.recoder.rank() > 0
+        self.credit > 0.0 && self.decoder.rank() > 0
     }
 
     /// Appends the coding vector and payload of a fresh combination and pays for it. Returns
     /// whether there was anything to combine.
     pub(super) fn fill(&mut self, rng: &mut impl RngCore, out: &mut Vec<u8>) -> bool {
-        let (coefficients, payload) = append_coding(self.recoder.shape(), out);
-        let is_filled = matches!(self.recoder.recode(rng, coefficients, payload), Ok(true));
+        let (coefficients, payload) = append_coding(self.decoder.shape(), out);
+        let is_filled = matches!(self.decoder.recode(rng, coefficients, payload), Ok(true));
         self.credit -= 1.0;
         is_filled
     }

@@ -21,10 +21,14 @@ use super::ready::ReadyTransfer;
 use super::routing::{Cast, Forwarding, Routing};
 use coded::CodedBuffer;
 use ncmesh_code::{Field, Shape};
+use ncmesh_engine::blame::Given;
+use ncmesh_engine::file::Manifest;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::bounded::make_room;
+use ncmesh_engine::toolkit::dispute::Origin;
 use ncmesh_engine::{Filled, TxResult};
 use ncmesh_transfer::frame::DATA;
+use ncmesh_transfer::sink::is_genuine;
 use ncmesh_transfer::transfers::Transfers;
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
@@ -98,6 +102,14 @@ pub(super) enum RelayOutcome {
     Taken,
 }
 
+impl HeardData<'_> {
+    /// Returns its sender. One that no plan names has no part in the transfer.
+    pub(super) fn origin(&self) -> Origin {
+        let sender = self.sender;
+        Origin { sender, is_vouched: !self.data.header.routing.lists(sender) }
+    }
+}
+
 impl Relays {
     pub(super) fn new(forwarding: Forwarding) -> Self {
         Self { forwarding, flows: BTreeMap::new() }
@@ -149,7 +161,7 @@ impl Relays {
         // Take the packet in. Only a packet that fits may change the routing: a longer list that
         // came with shorter payload might not fit a frame.
         let absorbed = match &mut relay.buffer {
-            Buffer::Coded(coded) => coded.absorb(data),
+            Buffer::Coded(coded) => coded.absorb(heard.origin(), data),
             Buffer::Stored(stored) => stored.absorb(data, now),
         };
         let Ok(is_innovative) = absorbed else {
@@ -168,6 +180,24 @@ impl Relays {
             Buffer::Stored(stored) => stored.handle_data(sender, data, now),
         }
         RelayOutcome::Data { is_innovative }
+    }
+
+    /// Checks the batch of a transfer that this node forwards coded, once it is whole. Returns what
+    /// each sender gave of it if that settled a dispute.
+    pub(super) fn check(
+        &mut self,
+        manifest: &Manifest,
+        rng: &mut impl RngCore,
+    ) -> Option<BTreeMap<NodeId, Given>> {
+        let relay = self.flows.get_mut(&manifest.flow)?;
+        let g = &manifest.geometry;
+        let batch = relay.batch;
+        let Buffer::Coded(coded) = &mut relay.buffer else { return None };
+        // The header is not trusted: it must agree with the geometry that was announced.
+        if batch >= g.batches() || g.shape(batch) != relay.shape {
+            return None;
+        }
+        coded.check(rng, |symbols| is_genuine(manifest, batch, symbols)).map(|found| found.given)
     }
 
     /// Handles the report of a child of this node.
