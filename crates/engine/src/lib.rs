@@ -16,6 +16,7 @@ pub mod engine;
 pub mod event;
 pub mod file;
 pub mod name;
+pub mod path;
 pub mod registry;
 pub mod rng;
 pub mod settings;
@@ -24,6 +25,7 @@ pub mod stream;
 pub mod summary;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod text;
 pub mod time;
 pub mod toolkit;
 pub mod topology;
