@@ -271,18 +271,18 @@ fn a_key_file_is_read_and_must_be_one() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("node.toml");
     let text = SMALLEST.replace("key = \"KEY\"", "key_file = \"net.key\"");
-    let missing = NodeConfig::parse(&file, text.clone()).unwrap_err();
+    let missing = NodeConfig::parse(&file, &text).unwrap_err();
     assert!(missing.line == Some(3) && missing.problem.contains("net.key"), "{missing}");
     let key = dir.path().join("net.key");
     std::fs::write(&key, format!("{KEY}\n")).unwrap();
     for (mode, is_read) in [(0o644, false), (0o604, false), (0o602, false), (0o640, true)] {
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
-        let parsed = NodeConfig::parse(&file, text.clone());
+        let parsed = NodeConfig::parse(&file, &text);
         let is_refused = |e: &ConfigError| e.problem.contains("chmod 600") && e.line == Some(3);
         assert_eq!(parsed.as_ref().is_ok(), is_read, "{mode:o}");
         assert!(is_read || parsed.is_err_and(|e| is_refused(&e)), "{mode:o}");
     }
-    assert_eq!(NodeConfig::parse(&file, text).unwrap().key, KEY.parse().unwrap());
+    assert_eq!(NodeConfig::parse(&file, &text).unwrap().key, KEY.parse().unwrap());
 }
 
 /// A line of a configuration, the header of a section or a setting.
