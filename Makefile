@@ -205,7 +205,7 @@ package-check: python
 	  scripts/tests
 
 # Packages of a release in target/dist; the last lines say what was skipped and why. PARTS names
-# some: binaries wheel deb openwrt oci.
+# some: binaries wheel deb openwrt oci; one that is named and skipped is a failure.
 dist: $(VENV)/bin/maturin
 	VENV=$(VENV) packaging/dist.py $(PARTS)
 

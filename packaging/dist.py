@@ -3,7 +3,7 @@
 
 Parts: binaries, wheel, deb, openwrt, oci; all of them by default. One static program per
 architecture goes into every package. What cannot be made here is skipped, and the last lines say
-what and why; a build that fails is an error.
+what and why; a build that fails, or a part that was named and skipped, is an error.
 """
 
 from __future__ import annotations
@@ -341,7 +341,8 @@ def main() -> int:
     sums()
     print((DIST / "SHA256SUMS").read_text(), end="")
     print("\n".join(skipped) if skipped else "nothing was skipped")
-    return 0
+    # A part that was asked for by name and is not there is a failure.
+    return 1 if skipped and sys.argv[1:] else 0
 
 
 if __name__ == "__main__":

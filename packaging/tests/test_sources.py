@@ -1,5 +1,6 @@
 """Packages before they are built: unit, default configuration, OpenWrt's files, versions."""
 
+import importlib.util
 import os
 import re
 import shutil
@@ -126,6 +127,22 @@ def test_every_package_has_the_version_of_the_workspace():
     version = WORKSPACE["package"]["version"]
     assert f"PKG_VERSION:={version}\n" in (OPENWRT / "Makefile").read_text()
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_a_part_that_was_named_and_cannot_be_made_is_a_failure(monkeypatch, tmp_path, capsys):
+    spec = importlib.util.spec_from_file_location("dist", PACKAGING / "dist.py")
+    dist = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(dist)
+
+    def wheel():
+        raise dist.SkippedError("maturin is missing")
+
+    monkeypatch.setattr(dist, "DIST", tmp_path)
+    monkeypatch.setattr(dist, "PARTS", {"wheel": wheel})
+    for names, code in [([], 0), (["wheel"], 1)]:
+        monkeypatch.setattr("sys.argv", ["dist.py", *names])
+        assert dist.main() == code
+        assert "skipped wheel: maturin is missing" in capsys.readouterr().out
 
 
 def test_a_router_has_every_engine_and_no_lab():

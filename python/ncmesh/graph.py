@@ -108,7 +108,7 @@ def read_graphml(
     try:
         if len(text) > LONGEST_FILE:
             raise ValueError(f"longer than {LONGEST_FILE} bytes")
-        graph = networkx.parse_graphml(text.decode())
+        graph = networkx.parse_graphml(text.decode("utf-8-sig"))
         return from_networkx(graph, loss=loss, **tables)
     except networkx.NetworkXError as error:
         raise ValueError(f"{path}: {error}") from error

@@ -24,7 +24,12 @@ scheme?: string,
  * Sends the file in the background, where it gives way to all else at once: the most of the
  * airtime around a node that it takes, also alone, 1 to 100 percent.
  */
-background?: number, };
+background?: number,
+/**
+ * Its turn among the files that wait, if many are sent at once: 0 to 9, the highest first; 5
+ * if absent.
+ */
+priority?: number, };
 
 /**
  * Receivers of a file.

@@ -3,9 +3,10 @@
 use crate::failure::EXIT_CODES;
 #[cfg(feature = "lab")]
 use crate::lab_args::{self, DemoArgs, LabArgs, ReplayArgs, SimulateArgs};
+use crate::number::within;
 use crate::remote_args::{NoArgs, Remote, Remotely, WatchArgs};
 use crate::schemes::scheme_help;
-use crate::seconds::seconds;
+use crate::seconds::{seconds, within_seconds};
 use crate::stream_args::StreamCommand;
 use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -166,6 +167,7 @@ Examples:
   ncmesh send firmware.img --to all --name firmware-2.1.img
   ncmesh send firmware.img --to 5,9 --no-wait
   ncmesh send firmware.img --to all --timeout 600
+  tar c photos | ncmesh send - --name photos.tar --to roof-east
 
 The daemon reads the file, which must not change until it is sent. A daemon that was stopped goes \
 on sending when it starts again. Interrupting this command does not end the transfer; \
@@ -175,6 +177,7 @@ const RECEIVE_EXAMPLES: &str = "\
 Examples:
   ncmesh receive --dir downloads
   ncmesh receive --dir downloads --once
+  ncmesh receive --stdout | tar x
   ncmesh receive --dir downloads --json   # a line of JSON for each file
   ncmesh receive                          # into the daemon's present inbox
 
@@ -211,10 +214,10 @@ Examples:
   ncmesh reload
   kill -HUP PID             # the same; the answer is in the daemon's log
 
-These settings change without a restart: [node] position and log, all of [inbox], [radio] rate, \
-and of [tunnel] scheme, clamp_mss, queue, announce, and routes and accept unless the host needs \
-other routes. The answer names all others that differ; they take effect after a restart. If \
-anything in the file is wrong, nothing changes.";
+These settings change without a restart: [node] position, display_name and log, all of [inbox], \
+[radio] rate, and of [tunnel] scheme, clamp_mss, queue, announce, and routes and accept unless the \
+host needs other routes. The answer names all others that differ; they take effect after a \
+restart. If anything in the file is wrong, nothing changes.";
 
 const TUNNEL_EXAMPLES: &str = "\
 Examples:
@@ -237,7 +240,7 @@ pub(crate) struct NodeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
-    /// The file to send
+    /// The file to send; `-` is standard input, which needs a --name
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
     /// Names or ids of the receivers, separated by commas; or `all`, which includes nodes that join
@@ -256,6 +259,9 @@ pub(crate) struct SendArgs {
     /// where there is no other traffic: 1 to 100 percent
     #[arg(long, value_name = "PERCENT", value_parser = airtime)]
     pub(crate) airtime: Option<Background>,
+    /// Turn of the file if many are sent at once: 0 to 9, the highest first [default: 5]
+    #[arg(long, value_name = "PRIORITY", value_parser = within::<u8>(0..=9))]
+    pub(crate) priority: Option<u8>,
     /// Return once the transfer is announced, and print its id
     #[arg(long)]
     pub(crate) no_wait: bool,
@@ -278,6 +284,10 @@ pub(crate) struct ReceiveArgs {
     /// Return after one complete file
     #[arg(long)]
     pub(crate) once: bool,
+    /// Write the contents of one complete file to standard output, and return. The file stays in
+    /// the inbox
+    #[arg(long)]
+    pub(crate) stdout: bool,
 }
 
 #[derive(Debug, Args)]
@@ -296,7 +306,7 @@ pub(crate) struct TracerouteArgs {
     /// Name or id of the node
     pub(crate) node: String,
     /// Round trips to measure for each hop; 0 measures nothing
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(..=20))]
+    #[arg(long, default_value_t = 3, value_parser = within::<u8>(0..=20))]
     pub(crate) count: u8,
 }
 
@@ -305,10 +315,10 @@ pub(crate) struct BandwidthArgs {
     /// Name or id of the node
     pub(crate) node: String,
     /// Time for which packets are sent, 0.1 to 60
-    #[arg(long, default_value = "5", value_parser = seconds)]
+    #[arg(long, default_value = "5", value_parser = within_seconds(0.1..=60.0))]
     pub(crate) seconds: Duration,
     /// Length of each packet, up to what the scheme carries
-    #[arg(long, default_value_t = 1200)]
+    #[arg(long, default_value_t = 1200, value_parser = within::<usize>(1..=65_535))]
     pub(crate) bytes: usize,
     /// Rate at which packets are sent, bit/s, for instance 500k or 2M [default: as fast as the
     /// scheme takes them]
@@ -369,6 +379,7 @@ fn relay(name: String) -> Result<RelayMode, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::number::with_negatives;
     use clap::CommandFactory;
 
     #[test]
@@ -377,11 +388,35 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_that_no_scenario_can_have_is_refused_with_the_limits() {
-        for seed in ["-1", "18446744073709551615", "1.5"] {
-            let parsed = Cli::try_parse_from(["ncmesh", "simulate", "a.toml", "--seed", seed]);
-            let error = parsed.unwrap_err().to_string();
-            assert!(error.contains("allowed is 0 to 9223372036854775807"), "{error}");
+    fn numbers_out_of_range_are_refused_with_option_and_limits() {
+        for (line, option, allowed) in [
+            ("simulate a --seed -1", "--seed", "allowed is 0 to 9223372036854775807"),
+            ("simulate a --seed 18446744073709551615", "--seed", "allowed is 0 to 92233720368547"),
+            ("simulate a --seed 1.5", "--seed", "allowed is 0 to 9223372036854775807"),
+            ("simulate a --timeout -1", "--timeout", "allowed are seconds, 0 or more"),
+            ("lab a --max-lag -0.5", "--max-lag", "allowed are 0.001 to 1000000 seconds"),
+            ("lab a --sample 0", "--sample", "allowed are 0.001 to 1000000 seconds"),
+            ("traceroute b --count 300", "--count", "allowed is 0 to 20"),
+            ("traceroute b --count -1", "--count", "allowed is 0 to 20"),
+            ("bandwidth b --seconds 61", "--seconds", "allowed are 0.1 to 60 seconds"),
+            ("bandwidth b --seconds nan", "--seconds", "allowed are 0.1 to 60 seconds"),
+            ("bandwidth b --bytes 99999999999999999999", "--bytes", "allowed is 1 to 65535"),
+            ("bandwidth b --rate -1", "--rate", "allowed is \"1k\" to \"100G\""),
+            ("send f --to b --airtime -1", "--airtime", "allowed are 1% to 100%"),
+            ("stream send --group g --rtp h264=udp:1 --deadline 5", "--deadline", "is 20 to 5000"),
+            ("stream receive --group g --rtp 70000", "--rtp", "allowed is 1 to 65535"),
+            ("stream receive --group g --rtp 1 --weight nan", "--weight", "a number, 0 or more"),
+            (
+                "stream receive --group g --rtp 1 --xi -1e3",
+                "--xi",
+                "allowed is a number, 0 or more",
+            ),
+        ] {
+            let command = with_negatives(Cli::command());
+            let words = ["ncmesh"].into_iter().chain(line.split(' '));
+            let error = command.try_get_matches_from(words).unwrap_err().to_string();
+            let is_said = error.contains(option) && error.contains(allowed);
+            assert!(is_said, "{line}: {error}");
         }
     }
 

@@ -2,13 +2,15 @@
 
 use crate::failure::{Failure, Kind};
 use crate::remote_args::Remote;
+use ncmesh_engine::path::expand;
 use ncmesh_node::api::client::{ApiClient, ClientError};
-use ncmesh_node::api::types::Transfer;
+use ncmesh_node::api::types::{Spooled, Transfer};
 use ncmesh_node::config::{SOCKET, default_state_dir};
 use ncmesh_node::{NodeConfig, NodeError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::env;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use tokio::runtime::{Builder, Runtime};
 
@@ -39,7 +41,12 @@ pub(crate) fn socket(remote: &Remote) -> Result<PathBuf, Failure> {
     }
     let named = match &remote.config {
         Some(file) => NodeConfig::socket(file).map_err(NodeError::from)?,
-        None => env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from),
+        None => match env::var(SOCKET_VARIABLE) {
+            Ok(path) if !path.is_empty() => Some(expand(&path).map_err(|problem| {
+                Failure::new(Kind::Usage, format!("{SOCKET_VARIABLE}: {problem}"))
+            })?),
+            _ => env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty()).map(Into::into),
+        },
     };
     Ok(named.unwrap_or_else(default_socket))
 }
@@ -82,6 +89,12 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T, Failure> {
         self.wait(self.daemon.post(path, body))
+    }
+
+    /// Hands over everything that can be read, and returns the path under which it can be sent.
+    pub(crate) fn spool(&self, contents: impl Read + Send + 'static) -> Result<PathBuf, Failure> {
+        let spooled: Spooled = self.wait(self.daemon.upload("/v1/spool", contents))?;
+        Ok(spooled.path)
     }
 
     /// Makes or replaces a resource.

@@ -60,9 +60,17 @@ pub(crate) fn show(
         return plan::show_json(form, compared);
     }
     match &compared.comparison {
-        Measured::File(all) => show_files(all, world),
-        Measured::Flows(all) => all.iter().try_for_each(|c| flows::show_comparison(c, planned)),
+        Measured::File(all) => show_files(all, world)?,
+        Measured::Flows(all) => match &all[..] {
+            [] => {}
+            [one] => flows::show_comparison(one, planned)?,
+            several => flows::show_comparisons(several)?,
+        },
     }
+    let lines = compared.left_out.iter();
+    lines
+        .map(|left| format!("left out: {}: {}", left.scheme, left.reason))
+        .try_for_each(|line| show::line(&line))
 }
 
 /// Returns how many packets a file is cut into, from the packets that its source has sent and the
@@ -84,6 +92,27 @@ pub(crate) struct Run {
 pub(crate) struct Compared {
     comparison: Measured,
     runs: Vec<Outcome>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<LeftOut>,
+}
+
+/// A scheme that could not run, such as one that cannot carry packets of the scenario's length.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct LeftOut {
+    scheme: String,
+    reason: String,
+}
+
+impl LeftOut {
+    /// Returns the failure of a scheme, if the others can go on without it.
+    pub(crate) fn of(scheme: &str, failure: Failure) -> Result<Self, Failure> {
+        match failure.kind() {
+            Kind::Config | Kind::Usage | Kind::Receiver => {
+                Ok(Self { scheme: scheme.to_owned(), reason: failure.message().to_owned() })
+            }
+            _ => Err(failure),
+        }
+    }
 }
 
 /// Figures that are compared: times of a file, or throughput of flows.
@@ -108,7 +137,7 @@ struct Measures {
 
 impl Compared {
     /// Compares the last run with those before it.
-    pub(crate) fn of(runs: Vec<Run>) -> Self {
+    pub(crate) fn of(runs: Vec<Run>, left_out: Vec<LeftOut>) -> Self {
         let measures = |run: &Run| Some(Measures::of(run, run.outcome.transfer()?));
         let files: Option<Vec<Measures>> = runs.iter().map(measures).collect();
         let comparison = match (files, runs.split_last()) {
@@ -119,7 +148,7 @@ impl Compared {
             }
             (None, None) => Measured::Flows(Vec::new()),
         };
-        Self { comparison, runs: runs.into_iter().map(|run| run.outcome).collect() }
+        Self { comparison, runs: runs.into_iter().map(|run| run.outcome).collect(), left_out }
     }
 }
 

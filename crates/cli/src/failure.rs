@@ -57,6 +57,11 @@ impl Failure {
         let _ = writeln!(io::stderr(), "{head} {}", self.message);
     }
 
+    /// Returns its kind.
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// Returns the message.
     pub(crate) fn message(&self) -> &str {
         &self.message

@@ -1,7 +1,7 @@
 //! Command line of meshes on one machine: `lab`, `simulate`, `replay` and `demo`.
 
 use crate::schemes::scenario_schemes_help;
-use crate::seconds::seconds;
+use crate::seconds::{seconds, within_seconds};
 use clap::{Args, ValueHint};
 use ncmesh_engine::registry::AUTO;
 use std::net::SocketAddr;
@@ -107,10 +107,13 @@ pub(crate) struct LabArgs {
     pub(crate) dir: Option<PathBuf>,
     /// Interval in seconds for counting each flow's delivered packets; --json shows them as samples
     /// [default: no samples]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = within_seconds(0.001..=1e6))]
     pub(crate) sample: Option<Duration>,
     /// Stop if the machine lags this many seconds behind the emulated channel for a second
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0.25")]
+    #[arg(
+        long, value_name = "SECONDS", default_value = "0.25",
+        value_parser = within_seconds(0.001..=1e6)
+    )]
     pub(crate) max_lag: Duration,
 }
 
@@ -133,7 +136,7 @@ pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub(crate) run: RunArgs,
     /// Seed of all random draws, 0 to 9223372036854775807 [default: the scenario's]
-    #[arg(long, value_parser = seed, allow_negative_numbers = true)]
+    #[arg(long, value_parser = seed)]
     pub(crate) seed: Option<u64>,
     /// Run these schemes too, separated by commas, or `all` others of the service, and compare
     /// --scheme with them: by the times and transmissions of a file, or by the throughput of flows

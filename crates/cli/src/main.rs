@@ -11,6 +11,7 @@ mod comparison;
 mod failure;
 #[cfg(feature = "lab")]
 mod lab_args;
+mod number;
 #[cfg(feature = "lab")]
 mod plan;
 mod progress;
@@ -18,6 +19,7 @@ mod remote_args;
 mod schemes;
 mod seconds;
 mod show;
+mod source;
 mod stream_args;
 #[cfg(feature = "top")]
 mod top;
@@ -28,13 +30,15 @@ mod watch;
 mod web;
 
 use args::{Cli, ClientCommand, Command};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use failure::{Failure, Kind};
 use remote_args::Remote;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = number::with_negatives(Cli::command()).get_matches_from(arguments());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -42,6 +46,26 @@ fn main() -> ExitCode {
             failure.code()
         }
     }
+}
+
+/// Returns the words of the command line, with `~/` behind an option's `=` as the user's home: a
+/// shell leaves it as it is there.
+fn arguments() -> impl Iterator<Item = OsString> {
+    let home = std::env::var("HOME").unwrap_or_default();
+    std::env::args_os().map(move |word| {
+        match word.to_str().and_then(|word| word.split_once("=~/")) {
+            Some((option, rest)) if is_option(option) && !home.is_empty() => {
+                format!("{option}={home}/{rest}").into()
+            }
+            _ => word,
+        }
+    })
+}
+
+/// Returns whether a word is the name of an option.
+fn is_option(word: &str) -> bool {
+    let name = word.strip_prefix("--").unwrap_or_default();
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '-')
 }
 
 /// Runs the command that the command line names.

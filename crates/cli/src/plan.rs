@@ -5,8 +5,9 @@ use crate::client::absolute;
 use crate::failure::{Failure, Kind};
 use crate::lab_args::RunArgs;
 use crate::show::{self, Form, Table};
-use ncmesh_engine::file::is_safe_name;
+use ncmesh_engine::file::check_file_name;
 use ncmesh_engine::registry::{AUTO, ServiceKind};
+use ncmesh_engine::text;
 use ncmesh_engine::wording::did_you_mean;
 use ncmesh_node::config::line_of_problem;
 use ncmesh_sim::outcome::{
@@ -28,6 +29,9 @@ pub(crate) fn scenario(args: &RunArgs) -> Result<(Scenario, Schemes), Failure> {
     let mut scenario = Scenario::load(&args.scenario)?;
     for assignment in &args.set {
         scenario.set(assignment)?;
+    }
+    for note in &scenario.notes {
+        show::note(note);
     }
     check_protocols(args, &scenario)?;
 
@@ -88,7 +92,8 @@ fn check_protocols(args: &RunArgs, scenario: &Scenario) -> Result<(), Failure> {
     let mut changed = Scenario::load(&args.scenario)?;
     if is_wrong(&changed) {
         let file = args.scenario.display().to_string();
-        let line = line_of_problem(&std::fs::read_to_string(&args.scenario)?, &section, problem);
+        let line =
+            line_of_problem(&text::read(&args.scenario).unwrap_or_default(), &section, problem);
         return Err(ScenarioError::Value { place: Place { file, line }, message }.into());
     }
     for assignment in &args.set {
@@ -122,13 +127,9 @@ fn check_file(file: &Path) -> Result<(), Failure> {
     // Receivers refuse names that could leave their inbox, and would do so only after the mesh has
     // measured its links.
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    if !is_safe_name(name) {
-        return Err(fail(format!(
-            "receivers would refuse the name {name:?}, rename it: \
-             1 to 200 bytes, no '\\', no control characters, no leading dot"
-        )));
-    }
-    Ok(())
+    check_file_name(name).map_err(|problem| {
+        fail(format!("receivers would refuse the name {name:?}: {problem}; rename it"))
+    })
 }
 
 /// Combines the scenario's file traffic with that of the command line, which takes precedence.

@@ -1,5 +1,6 @@
 //! Command line of `ncmesh stream`. The doc comments are the texts of `--help`.
 
+use crate::number::{not_negative, within};
 use crate::remote_args::{NoArgs, Remotely};
 use clap::{Args, Subcommand};
 use ncmesh_node::config::Rate;
@@ -77,7 +78,7 @@ pub(crate) struct StreamSendArgs {
     pub(crate) sdp: Option<PathBuf>,
     /// Age at which a packet is of no use any more, in milliseconds, 20 to 5000 [default:
     /// deadline_ms of the scheme's settings]
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = within::<u16>(20..=5000))]
     pub(crate) deadline: Option<u16>,
     /// Return at once. `ncmesh stream stop` ends the stream
     #[arg(long)]
@@ -94,27 +95,30 @@ pub(crate) struct StreamReceiveArgs {
     pub(crate) layers: Vec<Layer>,
     /// Local port of a player for a stream of RTP. RTCP has the next port, further tracks have
     /// those behind it
-    #[arg(long, value_name = "PORT", conflicts_with = "layers")]
+    #[arg(
+        long, value_name = "PORT", conflicts_with = "layers",
+        value_parser = within::<u16>(1..=65_535)
+    )]
     pub(crate) rtp: Option<u16>,
     /// Utility of the rate in Mbit/s: linear, log, alpha_fair or max_min
     #[arg(long, default_value = "linear")]
     pub(crate) utility: String,
     /// Factor of the utility [default: 1 for linear; else the largest slope at rate 0 that
     /// multirate.theta allows]
-    #[arg(long)]
+    #[arg(long, value_parser = not_negative)]
     pub(crate) weight: Option<f64>,
     /// Added to the rate, in Mbit/s, which bounds the slope at rate 0 [default: 1]
-    #[arg(long)]
+    #[arg(long, value_parser = not_negative)]
     pub(crate) xi: Option<f64>,
     /// Exponent of alpha_fair and max_min
-    #[arg(long)]
+    #[arg(long, value_parser = not_negative)]
     pub(crate) alpha: Option<f64>,
     /// Rate below which a penalty applies, in bit/s, for instance 1.7M
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) min_rate: Option<u64>,
     /// Penalty for each Mbit/s below --min-rate [default: as much as multirate.theta leaves room
     /// for]
-    #[arg(long, requires = "min_rate")]
+    #[arg(long, requires = "min_rate", value_parser = not_negative)]
     pub(crate) penalty: Option<f64>,
     /// Return at once. `ncmesh stream stop` leaves the group
     #[arg(long)]

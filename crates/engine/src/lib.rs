@@ -17,6 +17,7 @@ pub mod engine;
 pub mod event;
 pub mod file;
 pub mod name;
+pub mod path;
 pub mod registry;
 pub mod rng;
 pub mod settings;
@@ -25,6 +26,7 @@ pub mod stream;
 pub mod summary;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod text;
 pub mod time;
 pub mod toolkit;
 pub mod topology;

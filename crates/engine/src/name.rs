@@ -7,6 +7,9 @@
 /// bytes each fit a length field of one byte.
 pub const MAX_NODE_NAME: usize = 63;
 
+/// Names that nodes may have, in words.
+pub const NODE_NAMES: &str = "1 to 63 of a-z, A-Z, 0-9, '.', '_' and '-'";
+
 /// Returns whether `name` is allowed for a node: 1 to [`MAX_NODE_NAME`] letters, digits, `.`, `_`
 /// and `-`.
 #[must_use]
@@ -27,14 +30,29 @@ pub fn harmless(text: &str) -> String {
     text.replace(is_deceptive, "\u{FFFD}")
 }
 
+/// Returns the name of a file that is safe to show on a terminal, as [`harmless`] does. It keeps
+/// marks of direction, which names in Hebrew and Arabic have.
+#[must_use]
+pub fn harmless_file_name(name: &str) -> String {
+    name.replace(|c| is_control(c) || turns_text(c), "\u{FFFD}")
+}
+
 /// Returns whether a character deceives the reader: terminals obey control characters, and
 /// bidirectional controls make one name look like another.
 pub fn is_deceptive(c: char) -> bool {
-    let is_bidi_control = matches!(
-        c,
-        '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}'
-    );
-    c.is_control() || is_bidi_control
+    let is_mark = matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}');
+    c.is_control() || is_mark || turns_text(c)
+}
+
+/// Returns whether terminals obey a character, or begin a line with it.
+pub(crate) fn is_control(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// Returns whether a character turns the direction of all text behind it, so that `gpj.exe` is read
+/// as another name.
+pub(crate) fn turns_text(c: char) -> bool {
+    matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -60,6 +78,7 @@ mod tests {
 
     #[test]
     fn an_allowed_name_arrives_unchanged() {
+        assert!(NODE_NAMES.contains(&MAX_NODE_NAME.to_string()));
         let longest = "n".repeat(MAX_NODE_NAME);
         assert!(is_node_name(&longest));
         assert_eq!(heard(longest.as_bytes()), longest);

@@ -8,7 +8,7 @@
 
 mod utility;
 
-use crate::name::{MAX_NODE_NAME, is_node_name};
+use crate::name::{NODE_NAMES, is_node_name};
 use ncmesh_wire::{FlowId, NodeId};
 
 pub use utility::{UtilityConfig, UtilityError};
@@ -52,7 +52,7 @@ pub enum StreamError {
     #[error("no stream scheme has this name")]
     UnknownScheme,
     /// A name is not allowed.
-    #[error("{what} {name:?}: allowed are 1 to {MAX_NODE_NAME} letters, digits, '.', '_' and '-'")]
+    #[error("{what} {name:?}: allowed are {NODE_NAMES}")]
     Name {
         /// Kind of name: group or layer.
         what: &'static str,

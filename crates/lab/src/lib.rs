@@ -315,6 +315,7 @@ impl Lab {
             name: None,
             scheme: Some(how.scheme.into()),
             background: how.background.map(Background::percent),
+            priority: None,
         };
         let started: Started = self.client(from).post("/v1/transfers", &request).await?;
         Ok(started.id)

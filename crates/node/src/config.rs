@@ -17,7 +17,10 @@ use crate::stream::StreamSection;
 use inbox::InboxSection;
 use locate::{line_of, section_name};
 use log::LogLevel;
-use ncmesh_engine::settings::{Declared, Section};
+use ncmesh_engine::name::{MAX_NODE_NAME, NODE_NAMES, harmless_file_name, is_node_name};
+use ncmesh_engine::path::expand;
+use ncmesh_engine::settings::{Declared, Mismatch, Section, Toml, Value, parse};
+use ncmesh_engine::text::unmarked;
 use ncmesh_engine::topology::{Position, Profile};
 use ncmesh_engine::wording::{did_you_mean, in_words, key_at};
 use ncmesh_engines::REGISTRY;
@@ -49,13 +52,16 @@ pub const TUNNEL_MTU_MIN: usize = 576;
 /// The same with IPv6, bytes (RFC 8200, 5).
 pub const V6_MTU_MIN: usize = 1280;
 
-/// Configuration of a daemon. Relative paths in the file are relative to the file.
+/// Configuration of a daemon. Relative paths in the file are relative to the file, `~` and
+/// variables are expanded. All paths here are absolute.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
     /// Id of the node, 1 to 65,534, unique in the network.
     pub id: NodeId,
     /// Name of the node, announced to the others.
     pub name: String,
+    /// Name in any language, for people at this node.
+    pub display_name: Option<String>,
     /// Where the node is, announced to the others.
     pub position: Option<Position>,
     /// Key of the network.
@@ -133,12 +139,12 @@ struct Places {
 
 #[derive(Deserialize)]
 struct StatePlace {
-    state_dir: Option<PathBuf>,
+    state_dir: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct SocketPlace {
-    socket: Option<PathBuf>,
+    socket: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -171,8 +177,12 @@ ncmesh_engine::settings! {
         position: Option<Place> = None, allowed "`[x, y]` or `[x, y, z]`, each up to 2,000,000 m \
             from the origin; or `{ latitude, longitude }`, degrees";
         /// Name that people are shown.
-        name: Option<String> = None, absent "`n` and the id",
-            allowed "1 to 63 letters, digits, `.`, `_` and `-`";
+        name: Option<String> = None, absent "`n` and the id", read node_name,
+            allowed "1 to 63 of a-z, A-Z, 0-9, `.`, `_` and `-`";
+        /// Name in any language, which this node's own `status` and map show beside `name`. Other
+        /// nodes do not learn it.
+        display_name: Option<String> = None, read display_name,
+            allowed "1 to 63 characters, none of which controls terminals or directions of text";
         /// Key of the network, if `key_file` does not name a file that holds it. One of the two is
         /// required.
         key: Option<String> = None, allowed "64 hexadecimal digits, not all equal";
@@ -241,18 +251,19 @@ impl NodeConfig {
     /// range, or without a usable key.
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
         let ConfigText { file, text } = ConfigText::read(file)?;
-        Self::parse(&file, text)
+        Self::parse(&file, &text)
     }
 
     /// Checks the contents of a configuration file. Paths in it are relative to `file`.
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn parse(file: &Path, text: String) -> Result<Self, ConfigError> {
+    pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
+        let text = unmarked(text).to_owned();
         let source = ConfigText { file: file.to_owned(), text };
         let syntax = |e| source.toml_error(&e);
-        source.check_sections(&toml::from_str(&source.text).map_err(syntax)?)?;
-        let sections: FileSections = toml::from_str(&source.text).map_err(syntax)?;
+        source.check_sections(&parse(&source.text).map_err(syntax)?)?;
+        let sections: FileSections = parse(&source.text).map_err(syntax)?;
         let FileSections {
             node,
             radio,
@@ -275,6 +286,7 @@ impl NodeConfig {
         Ok(Self {
             id,
             name,
+            display_name: node.display_name,
             position: node.position.map(|place| place.0),
             key,
             inbox_limits: inbox.as_ref().map(InboxLimits::from).unwrap_or_default(),
@@ -307,11 +319,17 @@ impl NodeConfig {
     /// [`ConfigError`] if the file is unreadable or not TOML.
     pub fn socket(file: &Path) -> Result<Option<PathBuf>, ConfigError> {
         let source = ConfigText::read(file)?;
-        let Places { node, api } =
-            toml::from_str(&source.text).map_err(|e| source.toml_error(&e))?;
-        let state = node.and_then(|node| node.state_dir).map(|dir| dir.join(SOCKET));
-        let socket = api.and_then(|api| api.socket).or(state);
-        Ok(socket.map(|socket| source.resolve(&socket)))
+        let Places { node, api } = parse(&source.text).map_err(|e| source.toml_error(&e))?;
+        let place = |section, key, path: String| {
+            let wrong = |problem| source.error(section, key, problem);
+            expand(&path).map(|path| source.resolve(&path)).map_err(wrong)
+        };
+        if let Some(socket) = api.and_then(|api| api.socket) {
+            return place("api", "socket", socket).map(Some);
+        }
+        let state = node.and_then(|node| node.state_dir);
+        let state = state.map(|dir| place("node", "state_dir", dir)).transpose()?;
+        Ok(state.map(|dir| dir.join(SOCKET)))
     }
 
     /// Reads the token of the console's commands, the first line of a file.
@@ -346,7 +364,7 @@ impl ConfigText {
             line: None,
             problem: format!("cannot be read: {e}"),
         };
-        let text = std::fs::read_to_string(file).map_err(failed)?;
+        let text = ncmesh_engine::text::read(file).map_err(failed)?;
         Ok(Self { file: file.to_owned(), text })
     }
 
@@ -401,7 +419,9 @@ impl ConfigText {
     }
 
     fn resolve(&self, path: &Path) -> PathBuf {
-        self.file.parent().unwrap_or(Path::new("")).join(path)
+        // Hooks, clients and other threads have other working directories.
+        let path = self.file.parent().unwrap_or(Path::new("")).join(path);
+        std::path::absolute(&path).unwrap_or(path)
     }
 
     fn key(&self, node: &NodeSection) -> Result<Key, ConfigError> {
@@ -429,13 +449,34 @@ impl ConfigText {
         if let Some(problem) = shared(file, 0o007, NETWORK_KEY) {
             return Err(error(format!("[node] key_file {problem}")));
         }
-        let text = std::fs::read_to_string(file)
+        let text = ncmesh_engine::text::read(file)
             .map(Zeroizing::new)
             .map_err(|e| error(format!("[node] key_file {shown} cannot be read: {e}")))?;
         // A group may be the daemon's own.
         warn(shared(file, 0o070, NETWORK_KEY));
         text.parse().map_err(|e| error(format!("[node] key_file {shown}: {e}")))
     }
+}
+
+/// Reads the name of a node.
+fn node_name(value: Toml) -> Result<Option<String>, Mismatch> {
+    let name = String::from_toml(value)?;
+    if is_node_name(&name) {
+        return Ok(Some(name));
+    }
+    let allowed = format!("{NODE_NAMES}; `display_name` takes letters of all languages");
+    Err(Mismatch::Value(allowed))
+}
+
+/// Reads a name for people.
+fn display_name(value: Toml) -> Result<Option<String>, Mismatch> {
+    let name = String::from_toml(value)?;
+    let is_plain = harmless_file_name(&name) == name && !name.trim().is_empty();
+    if is_plain && name.chars().count() <= MAX_NODE_NAME {
+        return Ok(Some(name));
+    }
+    let allowed = "1 to 63 characters, none of which controls terminals or directions of text";
+    Err(Mismatch::Value(allowed.into()))
 }
 
 /// Returns a problem if others than the owner may use a file that holds a secret. `others` are the
@@ -461,7 +502,9 @@ pub fn default_state_dir() -> PathBuf {
         return PathBuf::from("/var/lib/ncmesh");
     }
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-    let base = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
+    // The specification of base directories ignores relative ones.
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let base = state.filter(|state| state.is_absolute()).or_else(home);
     base.unwrap_or_else(|| PathBuf::from("/var/lib")).join("ncmesh")
 }
 

@@ -6,16 +6,16 @@
 
 use crate::alarm::Alarm;
 use crate::api::{self, ApiSocket};
-use crate::config::{NodeConfig, RadioConfig, UdpConfig};
+use crate::config::{NodeConfig, RadioConfig, TunnelConfig, UdpConfig};
 use crate::error::NodeError;
-use crate::node::{Command, Filled, Handle, Node, Parts, Start};
+use crate::node::{Command, DeviceState, Filled, Handle, Node, Parts, Start};
 use crate::radio::air::AirRadio;
 use crate::radio::udp::UdpRadio;
 use crate::radio::{Radio, RadioEvent};
 use crate::state::StateDir;
 use crate::store::reception::check_inbox;
 use crate::stream::{IngressPackets, Ports};
-use crate::tunnel::device::{Device, DeviceError};
+use crate::tunnel::device::{Device, DeviceError, Upkeep};
 #[cfg(feature = "web")]
 use crate::web;
 use ncmesh_wire::Salt;
@@ -31,6 +31,8 @@ use tracing::Level;
 
 /// Interval of housekeeping.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(5);
+/// Time between two attempts to make a device again.
+const DEVICE_INTERVAL: Duration = Duration::from_secs(1);
 /// Largest number of packets or frames read at once, so that other events have their turn.
 const BURST: usize = 32;
 /// Length of the longest IP packet, bytes.
@@ -105,7 +107,10 @@ async fn serve<R: Radio>(
 
     let mut node = Node::new(config, parts).map_err(|e| config.blame(&e.section, &e.problem))?;
     node.begin_streams(&config.stream).map_err(|problem| config.blame("stream", &problem))?;
-    let device = node.device().map(|(tunnel, mtu)| Device::open(tunnel, mtu)).transpose()?;
+    let mut tunnel = TunnelDevice::default();
+    if let Some((config, mtu)) = node.device() {
+        tunnel.open(config, mtu)?;
+    }
     // Commands are answered from here on, and transfers of an earlier start go on.
     let socket = ApiSocket::bind(&config.api_socket, config.api_group)?;
     #[cfg(feature = "web")]
@@ -120,7 +125,7 @@ async fn serve<R: Radio>(
     }
     tokio::spawn(api::resume(handle.clone()));
     tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
-    let mesh = Loop::new(node, handle, radio, device, calls, ingress)?;
+    let mesh = Loop::new(node, handle, radio, tunnel, calls, ingress)?;
     tell_supervisor(NotifyState::Ready);
     let result = mesh.run().await;
     tell_supervisor(NotifyState::Stopping);
@@ -141,17 +146,36 @@ fn random_salt() -> io::Result<Salt> {
     Ok(Salt(salt))
 }
 
+/// The tunnel's device, if there is one.
+#[derive(Default)]
+struct TunnelDevice {
+    device: Option<Device>,
+    /// News of this device.
+    upkeep: Option<mpsc::UnboundedReceiver<Upkeep>>,
+}
+
+impl TunnelDevice {
+    fn open(&mut self, config: &TunnelConfig, mtu: usize) -> Result<(), DeviceError> {
+        let (reports, upkeep) = mpsc::unbounded_channel();
+        self.device = Some(Device::open(config, mtu, reports)?);
+        self.upkeep = Some(upkeep);
+        Ok(())
+    }
+}
+
 struct Loop<R> {
     node: Node,
     handle: Handle,
     radio: R,
     /// Whether the radio was asked for the medium and has not granted it yet.
     requested: bool,
-    device: Option<Device>,
+    tunnel: TunnelDevice,
     calls: mpsc::UnboundedReceiver<Command>,
     ingress: IngressPackets,
     alarm: Alarm,
     tidy: Interval,
+    /// Attempts to make the tunnel's device again.
+    retry: Interval,
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
@@ -168,23 +192,26 @@ impl<R: Radio> Loop<R> {
         node: Node,
         handle: Handle,
         radio: R,
-        device: Option<Device>,
+        tunnel: TunnelDevice,
         calls: mpsc::UnboundedReceiver<Command>,
         ingress: IngressPackets,
     ) -> io::Result<Self> {
         let mut tidy = interval(HOUSEKEEPING_INTERVAL);
         // After a suspended machine wakes up, one tick is enough.
         tidy.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut retry = interval(DEVICE_INTERVAL);
+        retry.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
             node,
             handle,
             radio,
             requested: false,
-            device,
+            tunnel,
             calls,
             ingress,
             alarm: Alarm::new()?,
             tidy,
+            retry,
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
@@ -214,9 +241,13 @@ impl<R: Radio> Loop<R> {
                 self.handle_radio(event).await.map_err(NodeError::Radio)?;
             }
             () = self.alarm.wait_until(timeout) => self.node.handle_timeout(),
-            read = read(self.device.as_ref(), &mut self.packet) => {
-                self.handle_packets(read?)?;
+            read = read(self.tunnel.device.as_ref(), &mut self.packet) => {
+                if let Err(gone) = read.and_then(|length| self.handle_packets(length)) {
+                    self.lose_device(&gone);
+                }
             }
+            upkeep = news(self.tunnel.upkeep.as_mut()) => self.handle_upkeep(upkeep),
+            _ = self.retry.tick() => self.look_after_device(),
             Some(packets) = self.ingress.recv() => {
                 packets.into_iter().for_each(|packet| self.node.handle_ingress(packet));
             }
@@ -228,7 +259,6 @@ impl<R: Radio> Loop<R> {
             }
             _ = self.tidy.tick() => {
                 self.node.tidy();
-                self.device.as_ref().map_or(Ok(()), Device::check)?;
             }
             _ = self.interrupt.recv() => return Ok(false),
             _ = self.terminate.recv() => return Ok(false),
@@ -248,7 +278,7 @@ impl<R: Radio> Loop<R> {
 
     /// Handles a packet from the tunnel device, and more of them if there are any.
     fn handle_packets(&mut self, length: usize) -> Result<(), DeviceError> {
-        let Some(device) = &self.device else { return Ok(()) };
+        let Some(device) = &self.tunnel.device else { return Ok(()) };
         self.node.handle_packet(self.packet[..length].to_vec());
         for _ in 1..BURST {
             let Some(length) = device.try_receive(&mut self.packet)? else { break };
@@ -259,11 +289,57 @@ impl<R: Radio> Loop<R> {
 
     /// Writes received tunnel packets to the device.
     fn deliver(&mut self) {
-        let Some(device) = &self.device else { return };
+        let Some(device) = &self.tunnel.device else {
+            while self.node.poll_packet().is_some() {
+                self.node.handle_device_refusal();
+            }
+            return;
+        };
         while let Some(packet) = self.node.poll_packet() {
             if !device.send(&packet) {
                 self.node.handle_device_refusal();
             }
+        }
+    }
+
+    /// Notes that the tunnel's device is gone. It is made again soon.
+    fn lose_device(&mut self, why: &DeviceError) {
+        tracing::warn!("{why}; it is made again");
+        self.tunnel = TunnelDevice::default();
+        self.node.note_device(DeviceState::Failed(format!("{why}; the daemon makes it again")));
+    }
+
+    /// Makes the tunnel's device again if it is gone.
+    fn look_after_device(&mut self) {
+        // The kernel wakes who waits for a packet before it lets go of the device.
+        if let Some(Err(gone)) = self.tunnel.device.as_ref().map(Device::check) {
+            return self.lose_device(&gone);
+        }
+        if self.tunnel.device.is_some() {
+            return;
+        }
+        let Some((config, mtu)) = self.node.device() else { return };
+        match self.tunnel.open(config, mtu) {
+            Ok(()) => self.note_restored("it was removed"),
+            Err(e) => self.node.note_device(DeviceState::Failed(e.to_string())),
+        }
+    }
+
+    fn note_restored(&mut self, changes: &str) {
+        tracing::warn!("the tunnel's device was changed by another program ({changes}); restored");
+        self.node.note_device(DeviceState::Restored(changes.to_owned()));
+    }
+
+    /// Notes what was done to the tunnel's device.
+    fn handle_upkeep(&mut self, upkeep: Upkeep) {
+        match upkeep {
+            Upkeep::Restored(changes) if changes.is_empty() => {
+                self.note_restored("it could not be restored before");
+            }
+            Upkeep::Restored(changes) => self.note_restored(&changes.join(", ")),
+            // It is in another namespace, where this node does not reach it.
+            Upkeep::Failed(gone @ DeviceError::Gone(..)) => self.lose_device(&gone),
+            Upkeep::Failed(e) => self.node.note_device(DeviceState::Failed(e.to_string())),
         }
     }
 
@@ -304,6 +380,18 @@ async fn reload(handle: Handle) {
     // The changes are logged there.
     if let Err(e) = api::reload(&handle).await {
         tracing::error!("SIGHUP: {e}");
+    }
+}
+
+/// Waits for news of the tunnel's device. Waits forever without one.
+async fn news(upkeep: Option<&mut mpsc::UnboundedReceiver<Upkeep>>) -> Upkeep {
+    let news = match upkeep {
+        Some(upkeep) => upkeep.recv().await,
+        None => None,
+    };
+    match news {
+        Some(news) => news,
+        None => pending().await,
     }
 }
 

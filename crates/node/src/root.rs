@@ -150,6 +150,15 @@ impl Root {
         }
     }
 
+    /// Removes an empty directory. One that is absent or in use stays as it is.
+    pub(crate) fn remove_dir(&self, dir: impl AsRef<Path>) -> io::Result<()> {
+        let (parent, name) = self.parent_of(dir.as_ref())?;
+        match unlinkat(parent, name, AtFlags::REMOVEDIR) {
+            Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
+            removed => Ok(removed?),
+        }
+    }
+
     /// Renames a file, but never over another one.
     pub(crate) fn rename_to_free(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (from_dir, from) = self.parent_of(from)?;

@@ -61,19 +61,19 @@ fn place(office: usize) -> [f64; 3] {
 /// Draws a standard normal value (Box and Muller).
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let mut uniform = || (f64::from(rng.next_u32()) + 0.5) / 4_294_967_296.0;
-    let radius = (-2.0 * uniform().ln()).sqrt();
+    let radius = (-2.0 * libm::log(uniform())).sqrt();
     let angle = uniform() * std::f64::consts::TAU;
-    radius * angle.cos()
+    radius * libm::cos(angle)
 }
 
 /// Returns the mean margin over the sensitivity between two offices, dB.
 fn margin_db(a: usize, b: usize) -> f64 {
     let from = place(a);
     let to = place(b);
-    let distance = (0..3).map(|axis| (from[axis] - to[axis]).powi(2)).sum::<f64>().sqrt();
+    let distance = (0..3).map(|axis| libm::pow(from[axis] - to[axis], 2.0)).sum::<f64>().sqrt();
     let floors = if OFFICES[a].1 == OFFICES[b].1 { 0.0 } else { 9.0 };
     let walls = if OFFICES[a].0 == OFFICES[b].0 { 0.0 } else { 14.0 };
-    BUDGET_DB - 40.0 - 33.0 * distance.log10() - floors - walls
+    BUDGET_DB - 40.0 - 33.0 * libm::log10(distance) - floors - walls
 }
 
 /// Returns the loss from row to column, rounded to hundredths; `None` for an unusable link.
@@ -85,7 +85,7 @@ fn losses(seed: u64) -> Vec<Vec<Option<f64>>> {
             let shadowed = margin_db(a, b) + 5.0 * normal(&mut rng);
             for (from, to) in [(a, b), (b, a)] {
                 let margin = shadowed + 1.5 * normal(&mut rng);
-                let loss = 1.0 / (1.0 + (margin / 2.5).exp());
+                let loss = 1.0 / (1.0 + libm::exp(margin / 2.5));
                 let loss = (loss * 100.0).round() / 100.0;
                 losses[from][to] = (loss <= 0.88).then_some(loss);
             }

@@ -5,7 +5,7 @@ use crate::route::RouteConfig;
 use crate::share::ShareConfig;
 use ncmesh_engine::AnyEngine;
 use ncmesh_engine::file::FileLimits;
-use ncmesh_engine::name::{MAX_NODE_NAME, is_node_name};
+use ncmesh_engine::name::{NODE_NAMES, is_node_name};
 use ncmesh_engine::registry::{Registry, Settings};
 use ncmesh_engine::settings::{Refused, Section};
 use ncmesh_engine::topology::Profile;
@@ -119,8 +119,7 @@ impl StackConfig {
             return Err(format!("id = {node}: allowed is 1 to 65534"));
         }
         if !is_node_name(name) {
-            let allowed = format!("1 to {MAX_NODE_NAME} letters, digits, '.', '_' and '-'");
-            return Err(format!("name = {name:?}: allowed are {allowed}"));
+            return Err(format!("name = {name:?}: allowed are {NODE_NAMES}"));
         }
         Ok(())
     }

@@ -177,7 +177,7 @@ impl Use {
         if age >= WINDOW {
             return 0.0;
         }
-        self.share * (-age.as_secs_f64() / WINDOW.as_secs_f64()).exp()
+        self.share * libm::exp(-age.as_secs_f64() / WINDOW.as_secs_f64())
     }
 
     pub(crate) fn add(&mut self, airtime: Duration, now: Instant) {

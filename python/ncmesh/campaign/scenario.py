@@ -66,7 +66,7 @@ class Scenario:
 def read_toml(path: Path) -> dict[str, Any]:
     """The table of a TOML file."""
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise FailureError(Kind.FILE, f"{path}: {error.strerror}") from error
     except ValueError as error:  # No UTF-8, or no TOML.

@@ -114,7 +114,7 @@ fn interfaces() -> Value {
 /// Returns a configuration without its secrets and comments, or why there is none.
 fn configuration(file: &Path) -> Value {
     let shown = file.display();
-    let text = match fs::read_to_string(file) {
+    let text = match ncmesh_engine::text::read(file) {
         Ok(text) => text,
         Err(e) => return format!("{shown} cannot be read: {e}").into(),
     };

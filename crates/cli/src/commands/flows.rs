@@ -99,6 +99,32 @@ pub(crate) fn show_comparison(c: &Comparison, planned: &[Flow]) -> Result<(), Fa
     show_ratios(&c.coding_ratio)
 }
 
+/// Prints the comparison of a scheme with several others, one scheme in each row, the one with the
+/// highest throughput first.
+pub(crate) fn show_comparisons(all: &[Comparison]) -> Result<(), Failure> {
+    let columns = ["SCHEME", "KBIT/S", "LOSS", "RTT MS", "RTT MS WITHOUT LOAD"];
+    let row = |scheme: &str, c: &Comparison, which: usize| {
+        let bps = c.throughput_bps[which];
+        let cells = [
+            scheme.to_owned(),
+            format!("{:.0}", bps / 1e3),
+            percent(c.loss[which]),
+            milliseconds(c.rtt_s[which]),
+            milliseconds(c.idle_rtt_s[which]),
+        ];
+        (bps, cells)
+    };
+    let mut rows: Vec<_> = all.iter().map(|c| row(&c.against, c, 0)).collect();
+    rows.extend(all.first().map(|c| row(&c.scheme, c, 1)));
+    rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let mut table = Table::new(columns);
+    for (_, cells) in rows {
+        table.row(cells);
+    }
+    show::line(&table.to_string())?;
+    all.first().map_or(Ok(()), |c| show_ratios(&c.coding_ratio))
+}
+
 /// Adds a row for one measure.
 fn row(table: &mut Table, what: &str, [theirs, ours]: [String; 2], change: String) {
     table.row([what.into(), theirs, ours, change]);

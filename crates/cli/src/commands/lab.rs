@@ -1,7 +1,7 @@
 //! `ncmesh lab`: runs a scenario over a mesh of real daemons.
 
 use super::flows;
-use crate::comparison::{self, Compared, Run};
+use crate::comparison::{self, Compared, LeftOut, Run};
 use crate::failure::{Failure, Kind};
 use crate::lab_args::{LabArgs, RunArgs};
 use crate::plan;
@@ -109,10 +109,28 @@ async fn run_traffic(
 
     // One run after the other, so that they do not compete for the processor.
     let mut runs = Vec::new();
-    for scheme in schemes {
-        let name = |dir: &PathBuf| dir.join(format!("{}-{scheme}", runs.len() + 1));
+    let mut left_out = Vec::new();
+    for (number, scheme) in schemes.iter().enumerate() {
+        let name = |dir: &PathBuf| dir.join(format!("{}-{scheme}", number + 1));
         let dir = args.dir.as_ref().map(name);
-        let run = experiment(scenario, args, scheme, dir, form, holding).await?;
+        let run = match experiment(scenario, args, scheme, dir, form, holding).await {
+            Ok(run) => run,
+            Err(failure) if number + 1 < schemes.len() => {
+                left_out.push(LeftOut::of(&scheme.to_string(), failure)?);
+                continue;
+            }
+            // The others' results are worth showing all the same.
+            Err(failure) if !runs.is_empty() => {
+                comparison::show(
+                    &Compared::of(runs, left_out),
+                    "in the lab",
+                    &scenario.flows,
+                    form,
+                )?;
+                return Err(failure);
+            }
+            Err(failure) => return Err(failure),
+        };
         if form == Form::Text {
             show_outcome(&run.outcome, scenario)?;
         }
@@ -121,7 +139,7 @@ async fn run_traffic(
 
     let transfer = runs.last().and_then(|run| run.outcome.transfer());
     let verdict = transfer.map_or(Ok(()), plan::verdict);
-    comparison::show(&Compared::of(runs), "in the lab", &scenario.flows, form)?;
+    comparison::show(&Compared::of(runs, left_out), "in the lab", &scenario.flows, form)?;
     verdict
 }
 

@@ -8,6 +8,8 @@ use crate::remote_args::Remote;
 use crate::show::{self, Form};
 use ncmesh_node::api::types::{Direction, Inbox, State, Transfer};
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -36,13 +38,29 @@ pub(crate) fn run(remote: &Remote, args: &ReceiveArgs) -> Result<(), Failure> {
             if transfer.ended {
                 progress.clear();
                 seen.insert(transfer.id.clone());
+                let is_complete = transfer.state == State::Complete;
+                if args.stdout && is_complete {
+                    return write_out(&transfer);
+                }
                 let read_on = report(remote, &transfer)?;
-                if !read_on || args.once && transfer.state == State::Complete {
+                if !read_on || args.once && is_complete {
                     return Ok(());
                 }
             }
         }
         std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Writes the contents of a received file to standard output.
+fn write_out(transfer: &Transfer) -> Result<(), Failure> {
+    let path = transfer.path.clone().unwrap_or_default();
+    let failed = |e: io::Error| Failure::new(Kind::File, format!("{}: {e}", path.display()));
+    let mut file = File::open(&path).map_err(failed)?;
+    match io::copy(&mut file, &mut io::stdout().lock()) {
+        // The reader has enough.
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        copied => copied.map(drop).map_err(failed),
     }
 }
 

@@ -1,11 +1,12 @@
 //! `ncmesh send`: sends a file and shows its progress.
 
 use crate::args::SendArgs;
-use crate::client::{Client, absolute};
+use crate::client::Client;
 use crate::failure::{Failure, Kind};
 use crate::progress::{Progress, state_name};
 use crate::remote_args::Remote;
 use crate::show::{self, Form, Table};
+use crate::source::Source;
 use ncmesh_console::schema::{ReceivedValues, Values};
 use ncmesh_engine::Background;
 use ncmesh_node::api::types::{All, Recipients, SendRequest, Started, State, Transfer};
@@ -16,18 +17,28 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Runs the command.
 pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
-    // The daemon reads the file itself, and has another working directory.
     let client = Client::new(remote)?;
     let to = recipients(args.to)?;
     let for_all = matches!(to, Recipients::All(_));
-    let path = absolute(&args.file)?;
     let background = args.airtime.or(args.background.then_some(Background::UNBOUNDED));
+    let source = Source::open(&args.file)?;
+    let own = if let Source::Contents { name, .. } = &source { name.clone() } else { None };
+    let name = args.name.or(own);
+    let path = match source {
+        Source::File(path) => path,
+        Source::Contents { .. } if name.is_none() => {
+            let message = "what is read from there has no name: say --name NAME";
+            return Err(Failure::new(Kind::Usage, message));
+        }
+        Source::Contents { file, .. } => client.spool(file)?,
+    };
     let request = SendRequest {
         path,
         to,
-        name: args.name,
+        name,
         scheme: Some(args.scheme),
         background: background.map(Background::percent),
+        priority: args.priority,
     };
     let started: Started = client.post("/v1/transfers", &request)?;
     if args.no_wait {

@@ -1,6 +1,6 @@
 //! `ncmesh simulate`: runs a scenario in virtual time.
 
-use crate::comparison::{self, Compared, Run};
+use crate::comparison::{self, Compared, LeftOut, Run};
 use crate::failure::{Failure, Kind};
 use crate::lab_args::SimulateArgs;
 use crate::plan;
@@ -42,15 +42,31 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
     // The other schemes run first, so that the scheme itself is what is seen last.
     let scheme = schemes.to_string();
     let mut runs = Vec::new();
+    let mut left_out = Vec::new();
+    let is_compared = !others.is_empty();
     for other in others {
         show::note(&format!("simulating {}", other.name));
         let config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
-        runs.push(simulate(&scenario, config, other.name, limit, Vec::new(), form)?.0);
+        match simulate(&scenario, config, other.name, limit, Vec::new(), form) {
+            Ok((run, _)) => runs.push(run),
+            Err(failure) => left_out.push(LeftOut::of(other.name, failure)?),
+        }
     }
-    if !runs.is_empty() {
+    if is_compared {
         show::note(&format!("simulating {scheme}"));
     }
-    let (run, spent) = simulate(&scenario, config, &scheme, limit, observers, form)?;
+    let (run, spent) = match simulate(&scenario, config, &scheme, limit, observers, form) {
+        Ok(done) => done,
+        // The others' results are worth showing all the same.
+        Err(failure) if !runs.is_empty() => {
+            if let ([only], Form::Text) = (runs.as_slice(), form) {
+                plan::show_outcome(&only.outcome)?;
+            }
+            comparison::show(&Compared::of(runs, left_out), "simulated", &scenario.flows, form)?;
+            return Err(failure);
+        }
+        Err(failure) => return Err(failure),
+    };
 
     // Times go to standard error, so that the result can be piped.
     if let Some(spent) = &spent {
@@ -64,7 +80,7 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
             show::line(&format!("seed {seed}{unsealed}; trace of {events} events: {trace_hash}"))?;
         }
     }
-    if runs.is_empty() {
+    if !is_compared {
         if form != Form::Text {
             plan::show_json(form, &outcome)?;
         }
@@ -73,7 +89,7 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
         if form == Form::Text {
             show::line("")?;
         }
-        comparison::show(&Compared::of(runs), "simulated", &scenario.flows, form)?;
+        comparison::show(&Compared::of(runs, left_out), "simulated", &scenario.flows, form)?;
     }
     shown.finish(&scenario.name, &schemes)?;
     outcome.transfer().map_or(Ok(()), plan::verdict)

@@ -36,8 +36,9 @@ fn text(s: &Status) -> String {
         }
     };
     let inbox = inbox.unwrap_or_else(|| "none; files sent to this node are refused".into());
+    let shown = s.display_name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
     let mut lines = vec![
-        format!("node       {} (id {}), ncmesh {}", s.name, s.id, s.version),
+        format!("node       {}{shown} (id {}), ncmesh {}", s.name, s.id, s.version),
         format!("up         {}", show::duration(s.values.uptime_s)),
         format!("radio      {}, frames up to {} bytes", s.radio, s.mtu),
         format!("mesh       {} neighbours, {} other nodes", s.values.neighbors, s.values.nodes),

@@ -7,6 +7,7 @@ use crate::show::{self, Table};
 use crate::stream_args::{StreamCommand, StreamReceiveArgs, StreamSendArgs};
 use crate::watch::Interrupts;
 use ncmesh_console::schema::{QueueValues, Values};
+use ncmesh_engine::text::decode;
 use ncmesh_node::api::types::{JoinedGroup, Stream, StreamReceiving};
 use ncmesh_node::stream::{MAX_SDP, ReceiveStream, SendStream};
 use std::fs::File;
@@ -57,7 +58,7 @@ fn read_sdp(file: &Path) -> Result<String, Failure> {
         let problem = format!("a session description has up to {MAX_SDP} bytes; this has more");
         return Err(fail(&problem));
     }
-    String::from_utf8(bytes).map_err(|_| fail("it is no text in UTF-8"))
+    decode(bytes).map_err(|problem| fail(&problem.to_string()))
 }
 
 /// Joins a group. Unless told otherwise, shows its streams until interrupted, and leaves it.

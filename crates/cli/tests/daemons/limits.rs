@@ -2,6 +2,7 @@
 
 use crate::support::net::Segment;
 use crate::support::{INBOX, Node, contents, mesh, send, wait_until};
+use ncmesh_node::api::types::{Started, State, Transfer};
 use ncmesh_test_support::skip;
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -96,4 +97,46 @@ fn a_daemon_that_cannot_write_its_state_says_so_and_goes_on() {
     wait_until("the source says what it cannot save", || hints(&mesh[0]).contains("outgoing"));
     fs::remove_dir(&entry).unwrap();
     wait_until("it is saved after all", || !hints(&mesh[0]).contains("outgoing"));
+}
+
+/// More files than a receiver keeps: the others wait for their turn at the source, by priority and
+/// over a restart. One that nobody takes stays listed with its reason, and is logged.
+#[test]
+fn more_files_than_slots_all_arrive() {
+    let Some(segment) = Segment::new(3) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut mesh = mesh(&segment, dir.path(), &["", INBOX, ""]);
+    let refused = send(&mesh[0], "refused", b"x", "n3");
+    wait_until("n3 refuses it", || {
+        mesh[0].log().contains("n3 does not take it: it takes no files")
+    });
+    let files: Vec<String> = (0..72).map(|i| format!("f{i:02}")).collect();
+    let bytes = contents(100_000, 1);
+    for file in &files {
+        send(&mesh[0], file, &bytes, "n2");
+    }
+    let waiting = |node: &Node| {
+        let waits = |t: &Transfer| t.reason.as_ref().is_some_and(|why| why.contains("its turn"));
+        node.transfers().into_iter().filter(waits).map(|t| t.name).collect::<Vec<String>>()
+    };
+    let path = mesh[0].dir.join("f00");
+    let path = path.to_str().unwrap();
+    let first = ["send", path, "--name", "first", "--priority", "9", "--to", "n2", "--no-wait"];
+    let Started { id } = mesh[0].ask(&first);
+    let wait = waiting(&mesh[0]);
+    assert!(wait[0] == "first" && files.ends_with(&wait[1..]), "{wait:?}");
+    assert!(mesh[0].call(&["cancel", &id]).status.success());
+    assert!(!waiting(&mesh[0]).contains(&"first".to_owned()));
+    let listed = mesh[0].transfers().into_iter().find(|t| t.id == refused).unwrap();
+    assert_eq!(listed.receivers[0].state, State::Refused);
+
+    // The source forgets nothing when it is killed.
+    mesh[0].kill();
+    mesh[0].start();
+    let inbox = mesh[1].dir.join("inbox");
+    wait_until("all arrive", || files.iter().all(|file| inbox.join(file).exists()));
+    wait_until("the source knows", || {
+        mesh[0].transfers().iter().all(|transfer| transfer.state == State::Complete)
+    });
+    assert!(!inbox.join("first").exists());
 }

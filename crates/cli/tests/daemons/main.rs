@@ -10,6 +10,7 @@ mod multicast;
 mod refused;
 mod relayed;
 mod soak;
+mod sources;
 mod support;
 mod transfer;
 mod tunnel;

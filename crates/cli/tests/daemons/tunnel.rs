@@ -14,6 +14,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Returns `[tunnel]` of node `id` of two, with `routes` besides the one to the other node.
 fn tunnel(id: u16, more: &str, routes: &str) -> String {
@@ -394,17 +395,44 @@ fn addresses_of_others_are_not_taken() {
     assert_eq!(pair[0].status().tunnel.unwrap().drops["spoofed"], 2);
 }
 
+/// Whatever a network manager does to the device: within 5 s it is as it was, and a hint says what
+/// was done.
 #[test]
-fn a_device_that_is_removed_ends_the_daemon_with_a_word() {
+fn a_device_that_another_program_changes_is_restored() {
     let Some(segment) = Segment::new(2) else { return };
     let dir = tempfile::tempdir().unwrap();
-    let mut node = Node::new(dir.path(), segment.host(1), 1, &tunnel(1, "", ""));
+    let routes = "\"10.60.0.0/16\" = 2\n\"fd60::/64\" = 2\n";
+    let mut node = Node::new(dir.path(), segment.host(1), 1, &tunnel(1, "", routes));
     node.start();
-    does(&segment, 1, "ip link del ncmesh0");
-    wait_until("the daemon says so", || node.log().contains("the device ncmesh0 is gone"));
-    node.kill();
-    node.start();
-    does(&segment, 1, "ip link show ncmesh0");
+    let is_whole = || {
+        let shown =
+            |command: &str| String::from_utf8_lossy(&segment.run(1, command).stdout).into_owned();
+        let device = shown("ip link show ncmesh0");
+        let addresses = shown("ip addr show dev ncmesh0");
+        let routes = shown("ip route show dev ncmesh0") + &shown("ip -6 route show dev ncmesh0");
+        device.contains(",UP")
+            && ["10.44.0.1/24", "fd44::1/64"].iter().all(|own| addresses.contains(own))
+            && ["10.60.0.0/16", "fd60::/64"].iter().all(|prefix| routes.contains(prefix))
+    };
+    assert!(is_whole());
+    assert!(!node.status().hints.iter().any(|hint| hint.contains("ncmesh0")));
+    for (change, hint) in [
+        ("ip link set ncmesh0 down", "it was down"),
+        ("ip link del ncmesh0", "it was removed"),
+        ("ip link set ncmesh0 down; ip link set ncmesh0 name other0", "renamed to other0"),
+        ("ip addr flush dev ncmesh0", "the address 10.44.0.1/24 was gone"),
+        ("ip -6 addr flush dev ncmesh0", "the address fd44::1/64 was gone"),
+        ("ip route flush dev ncmesh0", "the route to 10.60.0.0/16 was gone"),
+        ("ip -6 route del fd60::/64 dev ncmesh0", "the route to fd60::/64 was gone"),
+    ] {
+        let changed = Instant::now();
+        change.split("; ").for_each(|command| does(&segment, 1, command));
+        wait_until(change, || is_whole() && node.status().hints.iter().any(|h| h.contains(hint)));
+        assert!(changed.elapsed() < Duration::from_secs(5), "{change}");
+    }
+    // In another namespace it is out of reach, and made again here.
+    does(&segment, 1, &format!("ip link set ncmesh0 netns {}", segment.host(2)));
+    wait_until("it is made again", is_whole);
     assert_eq!(node.stop(), 0);
     let gone = segment.run(1, "ip link show ncmesh0");
     assert!(!gone.status.success(), "the device goes with the daemon");
@@ -414,7 +442,8 @@ fn a_device_that_is_removed_ends_the_daemon_with_a_word() {
 async fn a_device_knows_that_it_is_gone_without_being_woken() {
     let Some(segment) = Segment::new(1) else { return };
     let config = json!({"namespace": segment.host(1), "address": ["10.44.0.1/24"]});
-    let device = Device::open(&serde_json::from_value(config).unwrap(), 1400).unwrap();
+    let (upkeep, _) = tokio::sync::mpsc::unbounded_channel();
+    let device = Device::open(&serde_json::from_value(config).unwrap(), 1400, upkeep).unwrap();
     assert!(device.check().is_ok());
     does(&segment, 1, "ip link del ncmesh0");
     let gone = device.check().unwrap_err().to_string();

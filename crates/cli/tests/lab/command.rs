@@ -207,6 +207,31 @@ fn settings_of_protocols_are_blamed_on_their_line() {
     }
 }
 
+/// Packets of 1,300 bytes are too long for two schemes: the others are compared all the same.
+#[test]
+fn a_scheme_that_cannot_run_is_left_out_of_a_comparison() {
+    let short = ["--set", "flow=[{ from = \"alice\", to = \"bob\", packet = 1300, seconds = 1 }]"];
+    let compare =
+        |more: &[&str]| ncmesh("simulate", "hub.toml", &[&short, more].concat()).output().unwrap();
+    let all = json(&compare(&["--compare", "all", "--json"]));
+    let names = |key: &str, field: &str| -> Vec<String> {
+        let entries = all[key].as_array().unwrap().iter();
+        entries.map(|entry| entry[field].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names("left_out", "scheme"), ["core_nc", "cope"]);
+    assert!(names("left_out", "reason")[0].contains("packets of 1300 bytes are too long"));
+    assert_eq!(names("comparison", "against"), ["forward", "mc2", "xor"]);
+    assert_eq!(names("runs", "scheme"), ["forward", "mc2", "xor", "braid"]);
+
+    let text = compare(&["--compare", "all"]);
+    let said = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert_eq!(said.matches("RTT MS WITHOUT LOAD").count(), 1, "one table: {said}");
+    assert_eq!(said.matches("left out: ").count(), 2, "{said}");
+    let only = compare(&["--scheme", "core_nc", "--compare", "forward"]);
+    assert!(String::from_utf8_lossy(&only.stdout).contains("forward"), "the other is shown");
+    fails(&only, 3, "packets of 1300 bytes are too long");
+}
+
 #[test]
 fn a_terminated_lab_takes_its_daemons_with_it() {
     let _room = wait(room());

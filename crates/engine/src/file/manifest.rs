@@ -2,7 +2,7 @@
 
 use super::geometry::Geometry;
 use super::merkle::Hash;
-use crate::name::is_deceptive;
+use crate::name::{is_control, turns_text};
 use ncmesh_wire::record::Bits;
 use ncmesh_wire::{FlowId, choice};
 
@@ -21,12 +21,67 @@ pub struct Manifest {
     pub hash: Hash,
 }
 
-/// Returns whether a name from the network may become a file's name: no path separators, no control
-/// characters, no leading dot, and 1 to 200 bytes, so that a suffix still fits.
+/// Length of the longest name of a file, bytes: a number behind it still fits.
+const MAX_FILE_NAME: usize = 200;
+
+/// Reason why a text may not become the name of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameProblem {
+    /// There is nothing.
+    #[error("it is empty")]
+    Empty,
+    /// A name that long leaves no room for a number.
+    #[error("it has {0} bytes, of which {MAX_FILE_NAME} are allowed")]
+    TooLong(usize),
+    /// Such files are hidden, or directories.
+    #[error("it begins with a dot")]
+    LeadingDot,
+    /// It would be a path.
+    #[error("it has a {0:?}, which separates directories")]
+    Separator(char),
+    /// Terminals obey it.
+    #[error("it has the control character {}", code(.0))]
+    Control(char),
+    /// It makes one name look like another.
+    #[error("it has {}, which turns the direction of text", code(.0))]
+    Direction(char),
+}
+
+/// Returns a character as Unicode calls it.
+fn code(c: &char) -> String {
+    format!("U+{:04X}", u32::from(*c))
+}
+
+/// Checks whether a name from the network may become a file's name. Letters of all languages may be
+/// in it, with their marks of direction.
+///
+/// # Errors
+/// [`NameProblem`], the first one.
+pub fn check_file_name(name: &str) -> Result<(), NameProblem> {
+    if name.is_empty() {
+        return Err(NameProblem::Empty);
+    }
+    if name.starts_with('.') {
+        return Err(NameProblem::LeadingDot);
+    }
+    for c in name.chars() {
+        match c {
+            '/' | '\\' => return Err(NameProblem::Separator(c)),
+            c if is_control(c) => return Err(NameProblem::Control(c)),
+            c if turns_text(c) => return Err(NameProblem::Direction(c)),
+            _ => {}
+        }
+    }
+    if name.len() > MAX_FILE_NAME {
+        return Err(NameProblem::TooLong(name.len()));
+    }
+    Ok(())
+}
+
+/// Returns whether a name from the network may become a file's name: see [`check_file_name`].
 #[must_use]
 pub fn is_safe_name(name: &str) -> bool {
-    let plain = |c: char| !matches!(c, '/' | '\\') && !is_deceptive(c);
-    !name.is_empty() && name.len() <= 200 && !name.starts_with('.') && name.chars().all(plain)
+    check_file_name(name).is_ok()
 }
 
 /// State of a receiver, as the source sees it.
@@ -189,8 +244,39 @@ mod tests {
         ] {
             assert!(!is_safe_name(bad), "{bad:?}");
         }
-        for good in ["a", "Größe 1.bin", "firmware-2.1.img", &"n".repeat(200)] {
+        for good in [
+            "a",
+            "Größe 1.bin",
+            "firmware-2.1.img",
+            &"n".repeat(200),
+            // Hebrew and Arabic with marks of direction, Persian with a joiner, an emoji with one.
+            "דוח\u{200E}-2024.pdf",
+            "\u{200F}تقرير\u{061C}.txt",
+            "می\u{200C}خواهم.txt",
+            "👩\u{200D}🌾.png",
+            "संचिका.txt",
+            "文件 名.txt",
+            "e\u{301}te\u{301}.txt",
+        ] {
             assert!(is_safe_name(good), "{good:?}");
+        }
+    }
+
+    #[test]
+    fn a_refused_name_has_its_true_reason() {
+        for (name, reason) in [
+            ("", "it is empty"),
+            (".hidden", "it begins with a dot"),
+            ("..", "it begins with a dot"),
+            ("a/b", "it has a '/', which separates directories"),
+            ("a\\b", "it has a '\\\\', which separates directories"),
+            ("a\u{1b}[2J", "it has the control character U+001B"),
+            ("a\u{2028}b", "it has the control character U+2028"),
+            ("x\u{202E}gpj.exe", "it has U+202E, which turns the direction of text"),
+            ("a\u{2067}b", "it has U+2067, which turns the direction of text"),
+            (&"ö".repeat(101), "it has 202 bytes, of which 200 are allowed"),
+        ] {
+            assert_eq!(check_file_name(name).unwrap_err().to_string(), reason);
         }
     }
 

@@ -34,9 +34,11 @@
 //! A number must be finite, and fit its type, where no range is declared.
 
 mod declare;
+mod parse;
 mod range;
 mod value;
 
+pub use parse::parse;
 pub use range::{Number, Range};
 pub use value::{Kind, Mismatch, Value, choice, from_serde, read_choice};
 

@@ -1,6 +1,7 @@
 //! Types that settings have.
 
 use super::{Range, Setting, read};
+use crate::path::expand;
 use crate::wording::{did_you_mean, in_words};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -247,11 +248,12 @@ impl Value for String {
     }
 }
 
+/// A path with `~` and variables expanded.
 impl Value for PathBuf {
     const KINDS: &'static [Kind] = String::KINDS;
 
     fn from_toml(value: Toml) -> Result<Self, Mismatch> {
-        String::from_toml(value).map(Into::into)
+        expand(&String::from_toml(value)?).map_err(Mismatch::Problem)
     }
 
     fn to_toml(&self) -> Option<Toml> {

@@ -171,7 +171,7 @@ impl LinkMeter {
         let is_poor = quiet < COPIES_BELOW && busy >= MIN_CLEAR * quiet;
         let pays = quiet > 0.0 && (is_poor || topology.delivery(to, me) == 0.0);
         // All n copies are lost with (1 - r)^n.
-        let copies = (COPIES_LOST.ln() / (1.0 - busy).ln()).ceil();
+        let copies = (libm::log(COPIES_LOST) / libm::log(1.0 - busy)).ceil();
         pays.then_some((copies as u32).clamp(1, MAX_COPIES))
     }
 }

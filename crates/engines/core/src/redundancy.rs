@@ -45,7 +45,7 @@ fn least_transmissions(wanted: usize, success: f64, probability: f64) -> usize {
     // negative binomial distribution, C(n - 1, g - 1) r^g (1 - r)^(n - g), and each term follows
     // from the one before.
     let mut sent = wanted;
-    let mut last = success.powi(wanted as i32);
+    let mut last = libm::pow(success, wanted as f64);
     let mut arrived = last;
     while arrived < probability && sent < MOST * wanted {
         last *= (1.0 - success) * sent as f64 / (sent + 1 - wanted) as f64;
@@ -62,7 +62,7 @@ mod tests {
 
     /// Returns eq. 35 as printed, for n packets sent.
     fn decoded(g: usize, r: f64, n: usize) -> f64 {
-        let mut term = (1.0 - r).powi(n as i32);
+        let mut term = libm::pow(1.0 - r, n as f64);
         let mut fewer = 0.0;
         for i in 0..g {
             fewer += term;

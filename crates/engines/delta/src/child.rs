@@ -140,7 +140,7 @@ impl Child {
     /// Returns a next hop that was just heard. `ends` are the numbers behind the newest packets of
     /// each layer: one that knows of no packet begins there.
     pub(crate) fn new(state: &State, ends: [u32; LAYERS], link: Link, now: Instant) -> Self {
-        let answered = link.there * (1.0 - (1.0 - link.back).powi(REPORT.copies as i32));
+        let answered = link.there * (1.0 - libm::pow(1.0 - link.back, f64::from(REPORT.copies)));
         let lane = |start| ChildLane {
             have: Have { needs: Have::NEW, ..Have::default() },
             start,

@@ -257,3 +257,25 @@ fn a_file_arrives_over_two_lossy_hops() {
     assert_eq!(nodes[2].storage.received(flow), contents);
 }
 // --8<-- [end:run]
+
+/// The page names every method of the trait, and no other.
+#[test]
+fn the_page_names_the_methods_of_the_trait() {
+    let read = |path: &str| {
+        std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    };
+    let source = read("src/planned/scheme.rs");
+    let (_, body) = source.split_once("pub trait Scheme").unwrap();
+    let body = body.split("\n}").next().unwrap();
+    let until = |text: &str, end| text.split(end).next().unwrap_or_default().to_owned();
+    let methods: Vec<String> = body
+        .lines()
+        .filter_map(|line| Some(until(line.trim().strip_prefix("fn ")?, '(')))
+        .collect();
+    let page = read("../../../docs/internals/example-scheme.md");
+    let (_, table) = page.split_once("| method of `Scheme` | returns |\n").unwrap();
+    let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
+    let named: Vec<String> =
+        rows.map(|row| until(&until(row.trim_start_matches("| `"), '`'), '(')).collect();
+    assert_eq!(named, methods);
+}

@@ -77,7 +77,8 @@ pub struct Bandwidth {
     /// Bytes of those that arrived.
     pub bytes: u64,
     /// Time for which packets were sent, or in which they arrived if that is longer. A scheme that
-    /// hands up many packets at once would otherwise seem faster than it is.
+    /// hands up many packets at once would otherwise seem faster than it is. At a rate, at least
+    /// the time that so many packets take at it.
     pub elapsed: Duration,
 }
 
@@ -406,7 +407,10 @@ impl<B> Run<B> {
     fn result(&self) -> Option<Bandwidth> {
         let Stage::Asking { report: Some(report), .. } = self.stage else { return None };
         let Report { packets, bytes, elapsed_us } = report;
-        let elapsed = self.settings.duration.max(Duration::from_micros(elapsed_us));
+        // At a rate, each packet stands for the time until the next one, which the last packet of a
+        // short run has not waited for.
+        let paced = self.settings.interval.unwrap_or_default().saturating_mul(self.sent);
+        let elapsed = self.settings.duration.max(paced).max(Duration::from_micros(elapsed_us));
         Some(Bandwidth { sent: self.sent, received: packets, bytes, elapsed })
     }
 }

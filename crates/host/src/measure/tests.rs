@@ -318,3 +318,27 @@ proptest! {
         }
     }
 }
+
+/// One packet of 1,200 bytes at 1 kbit/s stands for 9.6 s, also in a run of half a second.
+#[test]
+fn a_short_run_at_a_low_rate_measures_that_rate() {
+    let packets = 1;
+    let run = Run {
+        settings: RunSettings {
+            to: NodeId(2),
+            bytes: 1200,
+            duration: Duration::from_millis(500),
+            interval: Some(Duration::from_millis(9600)),
+        },
+        waiter: (),
+        token: 1,
+        sent: packets,
+        stage: Stage::Asking {
+            next: Instant::default(),
+            until: Instant::default(),
+            report: Some(Report { packets, bytes: 1200, elapsed_us: 0 }),
+        },
+    };
+    let result = run.result().unwrap();
+    assert!((result.goodput_bps() - 1000.0).abs() < 1e-6, "{}", result.goodput_bps());
+}

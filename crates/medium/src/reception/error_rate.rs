@@ -86,9 +86,9 @@ mod tests {
             for rate_bps in rates.into_iter().map(|rate| rate * 1_000_000) {
                 let table = ErrorRate::new(modulation, rate_bps);
                 for step in 0..6_000 {
-                    let sinr = 10.0_f64.powf(-2.4 + f64::from(step) * 1e-3);
+                    let sinr = libm::pow(10.0, -2.4 + f64::from(step) * 1e-3);
                     let p = bit_error_probability(modulation, rate_bps, sinr);
-                    let exact = -(-p).ln_1p() * rate_bps as f64;
+                    let exact = -libm::log1p(-p) * rate_bps as f64;
                     // Rates at which a frame of 1 ms may or may not be decoded.
                     if (1e-3..1e6).contains(&exact) {
                         let error = table.per_second(sinr) / exact - 1.0;

@@ -29,7 +29,7 @@ fn two_ray_db(metres: f64) -> f64 {
     let wavelength = 299_792_458.0 / 2.4e9;
     let plane_earth: f64 = metres * metres / (1.5 * 1.5);
     let free_space: f64 = 4.0 * std::f64::consts::PI * metres / wavelength;
-    20.0 * plane_earth.max(free_space).log10()
+    20.0 * libm::log10(plane_earth.max(free_space))
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn delivery_over_distance_is_that_of_glomosim() {
         let draws = 200_000;
         let reach = (0..draws).filter(|_| {
             let u = (f64::from(rng.next_u32()) + 0.5) / 4_294_967_296.0;
-            5.0 * (-2.0 * std::f64::consts::FRAC_2_PI * u.ln()).log10() + margin_db >= 0.0
+            5.0 * libm::log10(-2.0 * std::f64::consts::FRAC_2_PI * libm::log(u)) + margin_db >= 0.0
         });
         let expected = reach.count() as f64 / f64::from(draws);
         assert!((expected - stated).abs() < 0.01, "{metres} m: {expected}");
@@ -93,17 +93,17 @@ fn exchanges(rts_threshold_bytes: Option<usize>, coherence_ns: u64) -> RadioStat
 fn an_exchange_within_the_coherence_time_has_one_fading() {
     // A factor is above f with probability exp(-(pi / 4) f^2).
     let margin_db = two_ray_db(250.0) - two_ray_db(200.0);
-    let p = (-std::f64::consts::FRAC_PI_4 * 10.0_f64.powf(-margin_db / 5.0)).exp();
+    let p = libm::exp(-std::f64::consts::FRAC_PI_4 * libm::pow(10.0, -margin_db / 5.0));
     // With a fading of its own every frame of the exchange must arrive: data and ACK, or RTS, CTS,
     // data and ACK. With one fading they all do, or none.
     let ms = 1_000_000;
     for (rts, coherence_ns, expected) in [
-        (None, 0, p.powi(2)),
+        (None, 0, libm::pow(p, 2.0)),
         (None, ms, p),
-        (Some(0), 0, p.powi(4)),
+        (Some(0), 0, libm::pow(p, 4.0)),
         (Some(0), ms, p),
         // SIFS has not passed when the coherence ends.
-        (Some(0), 10_000, p.powi(4)),
+        (Some(0), 10_000, libm::pow(p, 4.0)),
         (Some(0), 10_001, p),
     ] {
         let total = exchanges(rts, coherence_ns);
@@ -123,7 +123,7 @@ fn frames_that_answer_nothing_have_a_fading_of_their_own() {
     let config = MediumConfig { channel: ChannelConfig::Radio(radios), ..config };
     let total = spaced(config, 20_000, |_| Access::Broadcast);
     let sent = total.frames_sent as f64;
-    let p = (-std::f64::consts::FRAC_PI_4).exp();
+    let p = libm::exp(-std::f64::consts::FRAC_PI_4);
     let share = total.deliveries as f64 / sent;
     assert!((share - p).abs() < 4.0 * (p * (1.0 - p) / sent).sqrt(), "{share}, expected {p}");
 }

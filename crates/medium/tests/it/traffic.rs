@@ -130,7 +130,7 @@ impl Queues {
     /// Draws the time to the next arrival, ns.
     fn wait_ns(&mut self) -> u64 {
         let uniform = (f64::from(self.rng.next_u32()) + 0.5) / 4_294_967_296.0;
-        (-uniform.ln() / self.rate * 1e9) as u64
+        (-libm::log(uniform) / self.rate * 1e9) as u64
     }
 
     /// Handles the arrival that is due: queues the frame and requests the medium.

@@ -2,14 +2,17 @@
 
 use super::types::ApiError;
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{self, Poll};
 use tokio::net::UnixStream;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// Reason why a request failed.
@@ -92,12 +95,43 @@ impl ApiClient {
         self.call(Method::PUT, path, json(body)?).await
     }
 
+    /// Sends `POST path` with everything that can be read from `contents`. Reads on another thread.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn upload<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        mut contents: impl Read + Send + 'static,
+    ) -> Result<T, ClientError> {
+        let (sender, chunks) = mpsc::channel(1);
+        std::thread::spawn(move || {
+            loop {
+                let mut chunk = vec![0; CHUNK];
+                let read = match contents.read(&mut chunk) {
+                    Ok(0) => return,
+                    Ok(read) => Ok({
+                        chunk.truncate(read);
+                        Bytes::from(chunk)
+                    }),
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(e) => Err(e),
+                };
+                let is_over = read.is_err();
+                if sender.blocking_send(read).is_err() || is_over {
+                    return;
+                }
+            }
+        });
+        answer(&self.exchange(Method::POST, path, Upload { chunks }).await?)
+    }
+
     /// Follows what the mesh does: server-sent events of `path`, each with one line of data.
     ///
     /// # Errors
     /// [`ClientError`].
     pub async fn follow(&self, path: &str) -> Result<Messages, ClientError> {
-        let (answer, driven) = self.request(Method::GET, path, Vec::new()).await?;
+        let (answer, driven) = self.request(Method::GET, path, whole(Vec::new())).await?;
         if answer.status() == StatusCode::NOT_FOUND {
             return Err(strange(&io::Error::other("it has no live messages")));
         }
@@ -110,36 +144,32 @@ impl ApiClient {
         path: &str,
         body: Vec<u8>,
     ) -> Result<T, ClientError> {
-        let (ok, answer) = self.exchange(method, path, body).await?;
-        if ok {
-            return serde_json::from_slice(&answer).map_err(|e| strange(&e));
-        }
-        let error: ApiError = serde_json::from_slice(&answer).map_err(|e| strange(&e))?;
-        Err(error.into())
+        answer(&self.exchange(method, path, whole(body)).await?)
     }
 
-    /// Sends one request. Returns whether it succeeded, and the body of the answer.
-    async fn exchange(
-        &self,
-        method: Method,
-        path: &str,
-        body: Vec<u8>,
-    ) -> Result<(bool, Bytes), ClientError> {
+    /// Sends one request, and reads the answer.
+    async fn exchange<B>(&self, method: Method, path: &str, body: B) -> Result<Answer, ClientError>
+    where
+        B: Body<Data = Bytes, Error = io::Error> + Send + 'static,
+    {
         let (answer, driven) = self.request(method, path, body).await?;
-        let ok = answer.status().is_success();
+        let is_success = answer.status().is_success();
         let body = answer.into_body().collect().await.map_err(|e| strange(&e))?.to_bytes();
         driven.abort();
-        Ok((ok, body))
+        Ok(Answer { is_success, body })
     }
 
     /// Sends one request. Returns the answer, whose body is still to come, and the task that
     /// drives the connection.
-    async fn request(
+    async fn request<B>(
         &self,
         method: Method,
         path: &str,
-        body: Vec<u8>,
-    ) -> Result<(Response<Incoming>, JoinHandle<hyper::Result<()>>), ClientError> {
+        body: B,
+    ) -> Result<(Response<Incoming>, JoinHandle<hyper::Result<()>>), ClientError>
+    where
+        B: Body<Data = Bytes, Error = io::Error> + Send + 'static,
+    {
         let failed = |e: hyper::Error| strange(&e);
         let stream = UnixStream::connect(&self.socket)
             .await
@@ -153,10 +183,50 @@ impl ApiClient {
             .uri(path)
             .header(header::HOST, "ncmesh")
             .header(header::CONTENT_TYPE, "application/json")
-            .body(Full::new(Bytes::from(body)))
+            .body(body)
             .map_err(|e| ClientError::Impossible(e.to_string()))?;
         Ok((sender.send_request(request).await.map_err(failed)?, driven))
     }
+}
+
+/// Most bytes of contents that are sent at once.
+const CHUNK: usize = 64 << 10;
+
+/// Body of a request whose length is not known.
+struct Upload {
+    chunks: mpsc::Receiver<io::Result<Bytes>>,
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut task::Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.chunks.poll_recv(cx).map(|chunk| chunk.map(|chunk| chunk.map(Frame::data)))
+    }
+}
+
+/// Answer of a daemon.
+struct Answer {
+    is_success: bool,
+    body: Bytes,
+}
+
+/// Returns a body that is known as a whole.
+fn whole(body: Vec<u8>) -> impl Body<Data = Bytes, Error = io::Error> + Send + 'static {
+    Full::new(Bytes::from(body)).map_err(|never| match never {})
+}
+
+/// Reads the answer of a daemon.
+fn answer<T: DeserializeOwned>(answer: &Answer) -> Result<T, ClientError> {
+    if answer.is_success {
+        return serde_json::from_slice(&answer.body).map_err(|e| strange(&e));
+    }
+    let error: ApiError = serde_json::from_slice(&answer.body).map_err(|e| strange(&e))?;
+    Err(error.into())
 }
 
 /// Longest line of a daemon's messages, bytes: several times that of a mesh of 65,536 links.

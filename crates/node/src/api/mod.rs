@@ -9,6 +9,7 @@ mod reload;
 pub(crate) mod routes;
 mod send;
 mod server;
+mod spool;
 pub mod types;
 
 use crate::error::NodeError;
@@ -17,7 +18,7 @@ use answers::{EchoRequest, Hop, Reloaded};
 use axum::Router;
 use ncmesh_console::schema::declaration;
 pub use reload::reload;
-pub use send::resume;
+pub use send::{resume, send_waiting};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;

@@ -8,19 +8,22 @@ use super::blocking::{blocking, check_usable};
 use super::measure;
 use super::reload::reload;
 use super::send::send;
+use super::spool;
 use super::types::{
-    ApiError, ErrorCode, Inbox, JoinedGroup, Peer, SendRequest, Started, Status, Stream, Transfer,
-    TunnelChange,
+    ApiError, ErrorCode, Inbox, JoinedGroup, Peer, SendRequest, Spooled, Started, Status, Stream,
+    Transfer, TunnelChange,
 };
 use crate::node::{Handle, METRICS_TYPE, Node, no_such_transfer};
 use crate::root::without_links;
 use crate::stream::{ReceiveStream, SendStream};
+use axum::body::Body;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use axum::{Json, Router};
+use ncmesh_engine::wording::in_words;
 use ncmesh_wire::FlowId;
 use serde_json::Value;
 
@@ -28,7 +31,8 @@ type Answer<T> = Result<Json<T>, ApiError>;
 
 /// Returns the paths of the API, with an answer to all others.
 pub(super) fn router(handle: Handle) -> Router {
-    commands(handle.clone()).merge(metrics(handle)).fallback(async || {
+    let spool = Router::new().route("/v1/spool", post(keep_contents)).with_state(handle.clone());
+    commands(handle.clone()).merge(spool).merge(metrics(handle)).fallback(async || {
         ApiError::new(ErrorCode::NotFound, "no such path; see docs/reference/api.md")
     })
 }
@@ -172,6 +176,10 @@ async fn start(
     Ok((StatusCode::CREATED, Json(Started { id: flow.to_string() })))
 }
 
+async fn keep_contents(State(handle): State<Handle>, body: Body) -> Answer<Spooled> {
+    spool::keep(&handle, body).await.map(Json)
+}
+
 async fn cancel(State(handle): State<Handle>, Path(id): Path<String>) -> Answer<Started> {
     let flow = flow(&id)?;
     handle.call(move |node| node.cancel(flow)).await??;
@@ -230,5 +238,76 @@ fn flow(id: &str) -> Result<FlowId, ApiError> {
 }
 
 fn body<T>(request: Result<Json<T>, JsonRejection>) -> Result<T, ApiError> {
-    request.map(|Json(body)| body).map_err(|e| ApiError::new(ErrorCode::BadRequest, e.body_text()))
+    request
+        .map(|Json(body)| body)
+        .map_err(|e| ApiError::new(ErrorCode::BadRequest, refused(&e.body_text())))
+}
+
+/// Ranges of the numbers in requests, by their keys.
+const RANGES: [(&str, &str); 8] = [
+    ("background", "1 to 100 percent"),
+    ("priority", "0 to 9"),
+    ("count", "0 to 20"),
+    ("seconds", "0.1 to 60"),
+    ("bytes", "1 to 65535, and what the scheme carries"),
+    ("deadline_ms", "20 to 5000"),
+    ("rtp", "1 to 65535"),
+    ("min_rate_bps", "0 or more, in whole bit/s"),
+];
+
+/// Returns why a body is refused, with the key and what is allowed.
+fn refused(problem: &str) -> String {
+    // The words of axum are in front of the key, those of serde_json behind the problem.
+    let place = |problem: &str| problem.rsplit_once(" at line ").map(|(said, _)| said.to_owned());
+    let said = problem.split_once(" target type: ").and_then(|(_, said)| place(said));
+    let Some(said) = said else { return problem.to_owned() };
+    let (key, message) = match said.split_once(": ") {
+        Some((key, message)) if !key.contains(' ') => (Some(key), message),
+        _ => (None, said.as_str()),
+    };
+    let numbers = ["integer `", "floating point `", "number out of range"];
+    let is_number = numbers.iter().any(|kind| message.contains(kind));
+    match RANGES.iter().find(|(name, _)| Some(*name) == key) {
+        Some((key, range)) if is_number => match message.split('`').nth(1) {
+            Some(value) => format!("{key} = {value}: allowed is {range}"),
+            None => format!("{key}: allowed is {range}"),
+        },
+        _ if message.starts_with("invalid ") => in_words(key, message).into_owned(),
+        _ => problem.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_out_of_range_are_refused_with_key_and_range() {
+        let head = "Failed to deserialize the JSON body into the target type: ";
+        for (problem, said) in [
+            (
+                "background: invalid value: integer `300`, expected u8 at line 1 column 9",
+                "background = 300: allowed is 1 to 100 percent",
+            ),
+            (
+                "deadline_ms: invalid type: floating point `1.5`, expected u16 at line 1 column 9",
+                "deadline_ms = 1.5: allowed is 20 to 5000",
+            ),
+            ("seconds: number out of range at line 1 column 30", "seconds: allowed is 0.1 to 60"),
+            (
+                "to: invalid type: integer `3`, expected a string at line 2 column 4",
+                "`to` must be text in quotes such as \"a\", not the number `3`",
+            ),
+            (
+                "invalid type: sequence, expected a map at line 1 column 0",
+                "the value must be a table of keys and values, not a list",
+            ),
+        ] {
+            assert_eq!(refused(&format!("{head}{problem}")), said);
+        }
+        let other = "Failed to parse the request body as JSON: expected value at line 1 column 1";
+        assert_eq!(refused(other), other);
+        let missing = format!("{head}missing field `to` at line 1 column 2");
+        assert_eq!(refused(&missing), missing);
+    }
 }

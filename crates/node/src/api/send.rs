@@ -5,13 +5,14 @@
 //! threads, between calls of the node's loop.
 
 use super::blocking::blocking;
+use super::spool;
 use super::types::{ApiError, ErrorCode, Recipients, SendRequest};
 use crate::node::{Handle, Receivers};
-use crate::state::{Left, OutgoingFile};
+use crate::state::{Left, OutgoingFile, USUAL_PRIORITY};
 use crate::store::is_temporary;
 use ncmesh_engine::Background;
 use ncmesh_engine::file::merkle::{self, Digest, MerkleTree};
-use ncmesh_engine::file::{Geometry, Manifest, is_safe_name};
+use ncmesh_engine::file::{Geometry, Manifest, check_file_name};
 use ncmesh_engine::registry::{AUTO, ServiceKind};
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::toolkit::backoff::Backoff;
@@ -20,6 +21,7 @@ use ncmesh_wire::FlowId;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -30,12 +32,24 @@ const REACH_PAUSE: Duration = Duration::from_millis(200);
 /// Pauses between attempts to open the files of resumed transfers.
 const PAUSES: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(64) };
 
+/// Highest priority of a file.
+const HIGHEST_PRIORITY: u8 = 9;
+
 /// Offers a file to its receivers.
 ///
 /// # Errors
 /// [`ApiError`] if the file, its name or its receivers are unsuitable.
 pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId, ApiError> {
-    let SendRequest { path, to, name, scheme, background } = request;
+    let path = request.path.clone();
+    let offered = offer(handle, request).await;
+    if offered.is_err() {
+        spool::forget(handle.call(|node| node.spool()).await?, &path).await?;
+    }
+    offered
+}
+
+async fn offer(handle: &Handle, request: SendRequest) -> Result<FlowId, ApiError> {
+    let SendRequest { path, to, name, scheme, background, priority } = request;
 
     // Check everything that needs no reading: name, scheme, receivers, file, size.
     let name = sent_name(&path, name)?;
@@ -45,6 +59,11 @@ pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId
         .map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
     let scheme = choice.entry.name;
     let background = background.map(checked_background).transpose()?;
+    let priority = priority.unwrap_or(USUAL_PRIORITY);
+    if priority > HIGHEST_PRIORITY {
+        let problem = format!("priority = {priority}: allowed is 0 to {HIGHEST_PRIORITY}");
+        return Err(ApiError::new(ErrorCode::BadRequest, problem));
+    }
     let receivers = resolve(handle, to).await?;
     let opened = path.clone();
     let (file, size) = blocking(move || open(&opened)).await??;
@@ -70,6 +89,7 @@ pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId
         done: BTreeMap::new(),
         open,
         background,
+        priority,
     };
     start(handle, outgoing, file, digest).await?;
     Ok(flow)
@@ -131,7 +151,24 @@ pub async fn resume(handle: Handle) -> Result<(), ApiError> {
     });
     let Left { files, damaged } = left;
     handle.call(move |node| node.note_damaged(damaged)).await?;
-    let mut left = VecDeque::from(files);
+    send_again(&handle, VecDeque::from(files)).await
+}
+
+/// Sends a file whose turn has come.
+pub async fn send_waiting(handle: Handle, file: OutgoingFile) {
+    let flow = file.manifest.flow;
+    // It fails only while the daemon stops.
+    let _ = send_again(&handle, VecDeque::from([file])).await;
+    let _ = handle
+        .call(move |node| {
+            node.note_unsent(flow);
+            node.send_waiting();
+        })
+        .await;
+}
+
+/// Opens files that were hashed before, and sends them.
+async fn send_again(handle: &Handle, mut left: VecDeque<OutgoingFile>) -> Result<(), ApiError> {
     let mut failures = 0;
     while let Some(outgoing) = left.pop_front() {
         let flow = outgoing.manifest.flow;
@@ -184,16 +221,11 @@ fn sent_name(path: &Path, name: Option<String>) -> Result<String, ApiError> {
     }
     let own = || path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
     let name = name.or_else(own).unwrap_or_default();
-    if is_safe_name(&name) {
-        return Ok(name);
-    }
-    Err(ApiError::new(
-        ErrorCode::File,
-        format!(
-            "receivers would refuse the name {name:?}: give another (--name): \
-             1 to 200 bytes, no '/' or '\\', no control characters, no leading dot"
-        ),
-    ))
+    check_file_name(&name).map(|()| name.clone()).map_err(|problem| {
+        let message =
+            format!("receivers would refuse the name {name:?}: {problem}; give another (--name)");
+        ApiError::new(ErrorCode::File, message)
+    })
 }
 
 fn open(path: &Path) -> Result<(File, u64), ApiError> {
@@ -217,8 +249,18 @@ fn digest_unchanged(
     let before = file.metadata().map_err(failed)?;
     let digest = merkle::digest(BufReader::new(&file), geometry);
     let after = file.metadata().map_err(failed)?;
-    let changed = geometry.size() != after.len() || stamp(&before) != stamp(&after);
-    if changed {
+    let is_same = geometry.size() == after.len() && stamp(&before) == stamp(&after);
+    let is_short = digest.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::UnexpectedEof);
+    if is_same && (is_short || file.read_at(&mut [0], after.len()).is_ok_and(|more| more > 0)) {
+        let problem = format!(
+            "{} has other bytes than its size says, {}: `ncmesh send - --name NAME < FILE` sends \
+             what can be read of it",
+            path.display(),
+            after.len()
+        );
+        return Err(ApiError::new(ErrorCode::File, problem));
+    }
+    if !is_same {
         let problem =
             format!("{} changes while it is read; send it when it is finished", path.display());
         return Err(ApiError::new(ErrorCode::File, problem));

@@ -23,6 +23,9 @@ pub struct Status {
     pub id: u16,
     /// The node's name.
     pub name: String,
+    /// Its `display_name`, if the configuration gives one.
+    #[serde(default)]
+    pub display_name: Option<String>,
     /// Number of this start of the node (epoch).
     pub epoch: u64,
     /// Newest version of the [wire format](wire-format.md#versions) that this node and all its
@@ -462,6 +465,19 @@ pub struct SendRequest {
     #[serde(default)]
     #[ts(optional)]
     pub background: Option<u8>,
+    /// Its turn among the files that wait, if many are sent at once: 0 to 9, the highest first; 5
+    /// if absent.
+    #[serde(default)]
+    #[ts(optional)]
+    pub priority: Option<u8>,
+}
+
+/// Answer to `POST /v1/spool`: contents that a transfer can send.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spooled {
+    /// Path of the contents, for `POST /v1/transfers`. They are removed when that has ended, or
+    /// after an hour without one.
+    pub path: PathBuf,
 }
 
 /// Answer to `POST /v1/transfers`.

@@ -1,5 +1,7 @@
 //! `[inbox]`: where received files go, how much space they may take, and who may send them.
 
+use crate::store::naming::Naming;
+use ncmesh_engine::path::expand;
 use ncmesh_engine::settings::{Kind, Mismatch, Toml, Value};
 use ncmesh_wire::NodeId;
 use std::path::PathBuf;
@@ -24,6 +26,10 @@ ncmesh_engine::settings! {
         /// can claim any id.
         allow_from: Option<Vec<Sender>> = None, absent "all nodes", read senders,
             allowed "a list of names and ids";
+        /// Gives a file whose name the inbox's file system refuses another one: `_` for all but
+        /// letters and digits of ASCII, `.`, `-` and spaces, at most 100 bytes. Without it, such a
+        /// file is refused when it is announced.
+        rename: bool = false;
         /// Days for which a part is kept without progress while its source is gone.
         keep_days: u16 = DEFAULT_KEEP_DAYS, within 0..=3650, unit "days";
         /// Program that is run after each received file, with its arguments, see below.
@@ -37,6 +43,8 @@ ncmesh_engine::settings! {
 pub struct InboxLimits {
     /// Limits on space.
     pub space: SpaceLimits,
+    /// Names that files get.
+    pub naming: Naming,
     /// Nodes whose files are taken. `None` for all.
     pub allow_from: Option<Vec<Sender>>,
     /// Time for which a part is kept without progress once its source is gone.
@@ -66,6 +74,7 @@ impl Default for InboxLimits {
     fn default() -> Self {
         Self {
             space: SpaceLimits { max_bytes: None, reserve: None },
+            naming: Naming::Announced,
             allow_from: None,
             keep: DAY * u32::from(DEFAULT_KEEP_DAYS),
         }
@@ -79,6 +88,7 @@ impl From<&InboxSection> for InboxLimits {
                 max_bytes: section.max_bytes.map(|bytes| bytes.0),
                 reserve: section.reserve.map(|bytes| bytes.0),
             },
+            naming: if section.rename { Naming::Adapted } else { Naming::Announced },
             allow_from: section.allow_from.clone(),
             keep: DAY * u32::from(section.keep_days),
         }
@@ -117,7 +127,12 @@ fn senders(value: Toml) -> Result<Option<Vec<Sender>>, Mismatch> {
 
 /// Reads a program and its arguments.
 fn hook(value: Toml) -> Result<Vec<String>, Mismatch> {
-    let words = Vec::<String>::from_toml(value)?;
+    let mut words = Vec::<String>::from_toml(value)?;
+    // The arguments may be for a shell, which expands them itself.
+    if let Some(program) = words.first_mut().filter(|program| program.contains('/')) {
+        let expanded = expand(program).map_err(Mismatch::Problem)?;
+        *program = expanded.to_string_lossy().into_owned();
+    }
     let has_program = words.first().is_some_and(|program| !program.is_empty());
     if has_program && !words.iter().any(|word| word.contains('\0')) {
         return Ok(words);

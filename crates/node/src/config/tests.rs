@@ -9,7 +9,7 @@ use ncmesh_host::gateway::Target;
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
 fn parse(text: &str) -> Result<NodeConfig, ConfigError> {
-    NodeConfig::parse(Path::new("/etc/ncmesh/node.toml"), text.replace("KEY", KEY))
+    NodeConfig::parse(Path::new("/etc/ncmesh/node.toml"), &text.replace("KEY", KEY))
 }
 
 const SMALLEST: &str =
@@ -37,6 +37,79 @@ fn paths_are_relative_to_the_file() {
     let grouped = parse(&format!("{SMALLEST}[api]\ngroup = true\n")).unwrap();
     assert!(grouped.api_group);
     assert_eq!(grouped.api_socket, grouped.state_dir.join("api.sock"));
+}
+
+#[test]
+fn paths_are_absolute_with_homes_and_variables_expanded() {
+    let home = std::env::var("HOME").unwrap();
+    let text = SMALLEST.replace("id = 3", "id = 3\nstate_dir = \"~/st\"");
+    let more = "[inbox]\ndir = \"$HOME/in\"\nhook = [\"~/bin/got\", \"$HOME\", \"~\"]\n\
+                [api]\nsocket = \"${HOME}/x.sock\"\n";
+    let text = text.replace("KEY", KEY) + more;
+    let config = NodeConfig::parse(Path::new("node.toml"), &text).unwrap();
+    assert_eq!(config.state_dir, Path::new(&home).join("st"));
+    assert_eq!(config.inbox.unwrap(), without_links(&Path::new(&home).join("in")));
+    assert_eq!(config.api_socket, Path::new(&home).join("x.sock"));
+    let program = format!("{home}/bin/got");
+    assert_eq!(config.hook, [program.as_str(), "$HOME", "~"], "arguments stay as they are");
+
+    // A client finds the same socket.
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("node.toml");
+    std::fs::write(&file, &text).unwrap();
+    assert_eq!(NodeConfig::socket(&file).unwrap().unwrap(), Path::new(&home).join("x.sock"));
+
+    // A configuration of a relative name has absolute paths all the same.
+    let text = SMALLEST.replace("id = 3", "id = 3\nstate_dir = \"st\"").replace("KEY", KEY);
+    let text = text + "[inbox]\ndir = \"in\"\nhook = [\"./got\"]\n";
+    let config = NodeConfig::parse(Path::new("conf/node.toml"), &text).unwrap();
+    let here = std::env::current_dir().unwrap().join("conf");
+    assert_eq!(config.state_dir, here.join("st"));
+    assert_eq!(config.inbox.unwrap(), without_links(&here.join("in")));
+    assert_eq!(Path::new(&config.hook[0]), here.join("got"));
+    assert_eq!(config.api_socket, here.join("st/api.sock"));
+
+    for (line, problem) in [
+        ("state_dir = \"~bob/st\"", "homes of other users are not known"),
+        ("state_dir = \"$NCMESH_UNSET/st\"", "the variable NCMESH_UNSET is not set"),
+    ] {
+        let error = parse(&SMALLEST.replace("id = 3", &format!("id = 3\n{line}"))).unwrap_err();
+        assert_eq!(error.line, Some(3));
+        assert!(error.problem.contains("state_dir") && error.problem.contains(problem), "{error}");
+    }
+}
+
+#[test]
+fn byte_order_marks_are_skipped() {
+    assert_eq!(parse(&format!("\u{feff}{SMALLEST}")).unwrap().id, NodeId(3));
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("node.toml");
+    let key = dir.path().join("net.key");
+    std::fs::write(&key, format!("\u{feff}{KEY}\r\n")).unwrap();
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
+    let text = SMALLEST.replace("key = \"KEY\"", "key_file = \"net.key\"");
+    std::fs::write(&file, format!("\u{feff}{text}")).unwrap();
+    assert_eq!(NodeConfig::read(&file).unwrap().id, NodeId(3));
+    let token = dir.path().join("token");
+    std::fs::write(&token, "\u{feff}0123456789abcdef\n").unwrap();
+    assert_eq!(read_token(&token).unwrap(), "0123456789abcdef");
+}
+
+#[test]
+fn names_say_what_is_allowed_and_people_have_another() {
+    let named = |lines: &str| parse(&SMALLEST.replace("id = 3", &format!("id = 3\n{lines}")));
+    let config = named("name = \"roof\"\ndisplay_name = \"Größe 屋根 דוח\\u200E\"").unwrap();
+    assert_eq!(config.display_name.as_deref(), Some("Größe 屋根 דוח\u{200E}"));
+    assert_eq!(parse(SMALLEST).unwrap().display_name, None);
+    for name in ["größe", "roof east", "", "屋根", "a/b"] {
+        let error = named(&format!("name = \"{name}\"")).unwrap_err();
+        let allowed = "1 to 63 of a-z, A-Z, 0-9, '.', '_' and '-'; `display_name` takes letters";
+        assert!(error.line == Some(3) && error.problem.contains(allowed), "{error}");
+    }
+    for name in ["", " ", "a\\u001b[2J", "a\\u202Eb", &"ö".repeat(64)] {
+        let error = named(&format!("display_name = \"{name}\"")).unwrap_err();
+        assert!(error.problem.contains("1 to 63 characters"), "{error}");
+    }
 }
 
 #[test]
@@ -97,7 +170,7 @@ fn positions_are_metres_or_degrees() {
         ("[1, 2, 3, 4]", "in metres"),
         ("\"here\"", "latitude ="),
         ("[nan, 0]", "2000000"),
-        ("[1e400, 0]", "`position` is too large"),
+        ("[1e400, 0]", "position = [inf, 0]: allowed is metres from -2000000 to 2000000"),
         ("[0, 2000001]", "2000000"),
         ("{ latitude = 1 }", "longitude"),
         ("{ latitude = 1, longitude = 2, height = 3 }", "height"),
@@ -198,18 +271,18 @@ fn a_key_file_is_read_and_must_be_one() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("node.toml");
     let text = SMALLEST.replace("key = \"KEY\"", "key_file = \"net.key\"");
-    let missing = NodeConfig::parse(&file, text.clone()).unwrap_err();
+    let missing = NodeConfig::parse(&file, &text).unwrap_err();
     assert!(missing.line == Some(3) && missing.problem.contains("net.key"), "{missing}");
     let key = dir.path().join("net.key");
     std::fs::write(&key, format!("{KEY}\n")).unwrap();
     for (mode, is_read) in [(0o644, false), (0o604, false), (0o602, false), (0o640, true)] {
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
-        let parsed = NodeConfig::parse(&file, text.clone());
+        let parsed = NodeConfig::parse(&file, &text);
         let is_refused = |e: &ConfigError| e.problem.contains("chmod 600") && e.line == Some(3);
         assert_eq!(parsed.as_ref().is_ok(), is_read, "{mode:o}");
         assert!(is_read || parsed.is_err_and(|e| is_refused(&e)), "{mode:o}");
     }
-    assert_eq!(NodeConfig::parse(&file, text).unwrap().key, KEY.parse().unwrap());
+    assert_eq!(NodeConfig::parse(&file, &text).unwrap().key, KEY.parse().unwrap());
 }
 
 /// A line of a configuration, the header of a section or a setting.

@@ -57,7 +57,7 @@ pub enum TokenError {
 /// # Errors
 /// [`TokenError`] if it cannot be read, or has no token of some length.
 pub fn read_token(file: &Path) -> Result<String, TokenError> {
-    let text = std::fs::read_to_string(file)
+    let text = ncmesh_engine::text::read(file)
         .map_err(|source| TokenError::Unreadable { file: file.to_owned(), source })?;
     let token = text.lines().next().unwrap_or_default().trim();
     if token.len() < SHORTEST_TOKEN {

@@ -13,7 +13,7 @@ use ncmesh_console::schema::{
 };
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{self, Direction, TransferStatus};
-use ncmesh_engine::name::harmless;
+use ncmesh_engine::name::{harmless, harmless_file_name};
 use ncmesh_engine::stream::StreamStatus;
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
 use ncmesh_host::console::{
@@ -213,7 +213,7 @@ impl Node {
                 let receivers = status.receivers.iter().map(|receiver| receiver.node.0);
                 view.meta.transfers.push(Transfer {
                     id: status.flow.to_string(),
-                    name: harmless(&status.name),
+                    name: harmless_file_name(&status.name),
                     scheme: self.stack.transfer_scheme(status.flow).unwrap_or("").to_owned(),
                     from: status.flow.source.0,
                     to: if is_sending { receivers.collect() } else { vec![me] },

@@ -7,7 +7,7 @@ use crate::state::{Delivery, append_delivery};
 use crate::store::delivery::deliver;
 use crate::store::reception::{Prepared as Place, discard, prepare};
 use ncmesh_engine::Event;
-use ncmesh_engine::file::{Manifest, Refusal};
+use ncmesh_engine::file::{Manifest, ReceiverState, Refusal};
 use ncmesh_engine::time::Instant;
 use ncmesh_host::files::{Action, Attempt, Obstacle, Prepared};
 use ncmesh_host::gateway::StackMesh;
@@ -85,14 +85,32 @@ impl Node {
                 tracing::info!("{flow}: its source is silent, it makes room for another");
             }
             Event::ReceiverDone(flow, node) => {
-                tracing::info!("{flow}: nothing more for {}", self.name_of(*node));
+                let name = self.name_of(*node);
+                match self.receiver_state(*flow, *node) {
+                    Some(ReceiverState::Refused(why)) => {
+                        tracing::warn!("{flow}: {name} does not take it: {}", why.reason());
+                    }
+                    _ => tracing::info!("{flow}: nothing more for {name}"),
+                }
             }
             Event::ReceiverObjected(flow, node) => {
                 let name = self.name_of(*node);
                 tracing::warn!("{flow}: {name} was said to be done, and denies it");
             }
             Event::SendEnded(flow) => tracing::info!("{flow}: all receivers are said to be done"),
-            Event::SendConfirmed(flow) => tracing::info!("{flow}: sent"),
+            Event::SendConfirmed(flow) => {
+                let transfers = self.stack.transfers();
+                let receivers =
+                    transfers.iter().filter(|t| t.flow == *flow).flat_map(|t| &t.receivers);
+                let states: Vec<ReceiverState> = receivers.map(|r| r.state).collect();
+                let complete = states.iter().filter(|s| **s == ReceiverState::Complete).count();
+                let all = states.len();
+                if complete == all {
+                    tracing::info!("{flow}: sent");
+                } else {
+                    tracing::warn!("{flow}: sent to {complete} of {all} receivers");
+                }
+            }
             Event::SendFailed(flow, failure) => tracing::error!("{flow}: {failure}"),
             // Storage logs what it could not write, and what is assembled is logged when verified.
             Event::Unwritable(_)
@@ -101,6 +119,13 @@ impl Node {
             | Event::Packet { .. }
             | Event::StreamPacket { .. } => {}
         }
+    }
+
+    /// Returns the state of a receiver of a file that this node sends.
+    fn receiver_state(&self, flow: FlowId, node: NodeId) -> Option<ReceiverState> {
+        let transfers = self.stack.transfers();
+        let sent = transfers.iter().find(|t| t.flow == flow)?;
+        sent.receivers.iter().find(|r| r.node == node).map(|r| r.state)
     }
 
     /// Does what was decided about files. What may block is done on other threads.
@@ -119,12 +144,17 @@ impl Node {
                 }
                 Action::Refuse(flow, why) => {
                     match why {
+                        Refusal::BadName => {
+                            tracing::warn!("{flow}: refused, its name is not possible here");
+                        }
                         Refusal::NoInbox => tracing::warn!("{flow}: refused, there is no inbox"),
                         Refusal::NotAllowed => {
                             let source = self.name_of(flow.source);
                             tracing::warn!("{flow}: refused, {source} is not in allow_from");
                         }
-                        _ => {}
+                        // It is asked again.
+                        Refusal::Busy => {}
+                        why => tracing::warn!("{flow}: refused, {}", why.reason()),
                     }
                     self.stack.at(now, &mut self.storage).refuse(flow, why);
                 }
@@ -147,8 +177,9 @@ impl Node {
     fn prepare(&mut self, attempt: Attempt, inbox: PathBuf, manifest: Manifest) {
         let flow = manifest.flow;
         let limits = self.inbox.limits.space;
+        let naming = self.inbox.limits.naming;
         // Reserving space and checking what an earlier start left reads the whole part.
-        let work = move || prepare(&inbox, &manifest, &limits);
+        let work = move || prepare(&inbox, &manifest, &limits, naming);
         self.handle.work(work, move |node, place| {
             let (incoming, answer) = match place {
                 Ok(Place::Receiving(incoming, have)) => {
@@ -217,6 +248,23 @@ impl Node {
     fn forget_sent(&mut self, flow: FlowId) {
         self.storage.close(flow);
         let journal = self.state.outgoing();
-        self.chores.persist("outgoing", &self.handle, move || journal.remove(flow));
+        match self.sending.get(flow).map(|file| file.path.clone()) {
+            Some(path) => self.forget_contents(flow, path),
+            None => {
+                self.chores.persist("outgoing", &self.handle, move || journal.remove(flow));
+            }
+        }
+        self.send_waiting();
+    }
+
+    /// Takes a file out of the journal of files to be resumed, and removes contents that a client
+    /// handed over.
+    pub(super) fn forget_contents(&mut self, flow: FlowId, path: PathBuf) {
+        let journal = self.state.outgoing();
+        let spool = self.state.spool();
+        self.chores.persist("outgoing", &self.handle, move || {
+            journal.remove(flow)?;
+            spool.remove(&path)
+        });
     }
 }

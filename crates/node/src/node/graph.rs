@@ -14,7 +14,9 @@ const DEAD_COST: f64 = 4096.0;
 ///
 /// Nodes are called by their names, so that a reader finds them under what people call them. One
 /// whose name another has too, or that is none, is called `#` and its number.
-pub(super) fn network_graph(topology: &Topology, router: NodeId) -> Value {
+///
+/// `label` is what `router` calls itself, in place of its name.
+pub(super) fn network_graph(topology: &Topology, router: NodeId, label: Option<&str>) -> Value {
     let mut named: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, state) in topology.states() {
         *named.entry(&state.name).or_default() += 1;
@@ -35,7 +37,8 @@ pub(super) fn network_graph(topology: &Topology, router: NodeId) -> Value {
             properties.insert("latitude".into(), json!(latitude));
             properties.insert("longitude".into(), json!(longitude));
         }
-        json!({"id": id(node), "label": state.name, "properties": properties})
+        let label = label.filter(|_| node == router).unwrap_or(&state.name);
+        json!({"id": id(node), "label": label, "properties": properties})
     });
     let id = &id;
     let links = topology.nodes().flat_map(|from| {
@@ -87,7 +90,7 @@ mod tests {
 
     #[test]
     fn costs_are_etx_of_both_directions() {
-        let graph = network_graph(&topology(["a", "b", "c", "d"]), NodeId(1));
+        let graph = network_graph(&topology(["a", "b", "c", "d"]), NodeId(1), None);
         let link = |link: &Value| {
             let cost = link["cost"].as_f64().unwrap();
             let delivery = link["properties"]["delivery"].as_f64().unwrap();
@@ -101,7 +104,7 @@ mod tests {
     /// The simulator reads the recorded graph back by name, in its own tests.
     #[test]
     fn the_graph_is_the_one_that_the_simulator_reads() {
-        let graph = network_graph(&topology(["roof-east", "barn", "n7", "shop"]), NodeId(2));
+        let graph = network_graph(&topology(["roof-east", "barn", "n7", "shop"]), NodeId(2), None);
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/tests/data/daemon.json");
         let recorded: Value =
             serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
@@ -115,7 +118,7 @@ mod tests {
 
     #[test]
     fn nodes_that_cannot_be_told_by_name_are_called_by_number() {
-        let graph = network_graph(&topology(["twin", "twin", "#4", "d"]), NodeId(1));
+        let graph = network_graph(&topology(["twin", "twin", "#4", "d"]), NodeId(1), None);
         let ids: Vec<_> = (0..4).map(|node| graph["nodes"][node]["id"].clone()).collect();
         assert_eq!(ids, ["#1", "#2", "#3", "d"]);
         assert_eq!(
@@ -126,7 +129,7 @@ mod tests {
         earth.profile.position = Position::earth(52.5, 13.4);
         let mut topology = Topology::new(0.05);
         topology.learn(NodeId(9), earth);
-        let place = &network_graph(&topology, NodeId(9))["nodes"][0]["properties"];
+        let place = &network_graph(&topology, NodeId(9), None)["nodes"][0]["properties"];
         assert_eq!(*place, json!({"node": 9, "latitude": 52.5, "longitude": 13.4}));
     }
 }

@@ -8,7 +8,7 @@ use super::Handle;
 use crate::api::types::Hooks as Counts;
 use crate::state::to_hex;
 use ncmesh_engine::file::Manifest;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt;
@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::process::Command;
+use tokio::time::Instant;
 
 /// Most hooks that run at a time.
 const MOST_RUNNING: usize = 4;
@@ -24,6 +25,9 @@ const MOST_RUNNING: usize = 4;
 const MOST_WAITING: usize = 256;
 /// Time after which a hook and what it started are killed.
 const LONGEST: Duration = Duration::from_secs(60);
+
+/// Time between two looks at what a hook left running.
+const GROUP_PAUSE: Duration = Duration::from_millis(200);
 
 /// Hooks of a node.
 #[derive(Debug, Default)]
@@ -141,12 +145,18 @@ async fn run(command: &[String], variables: Variables, longest: Duration) -> Res
         .spawn()
         .map_err(HookError::Start)?;
     let mut group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
-    let ended = tokio::time::timeout(longest, child.wait()).await;
-    if ended.is_ok() {
-        // The id is free for others. What the program left running is its own affair.
-        group.0 = None;
+    let deadline = Instant::now() + longest;
+    let ended = tokio::time::timeout_at(deadline, child.wait()).await;
+    if ended.is_ok() && group.is_alive() {
+        // Processes that the program left running have the rest of the time.
+        tokio::spawn(async move {
+            while Instant::now() < deadline && group.is_alive() {
+                tokio::time::sleep(GROUP_PAUSE).await;
+            }
+        });
+    } else {
+        drop(group);
     }
-    drop(group);
     match ended {
         Ok(Ok(status)) if status.success() => Ok(()),
         Ok(Ok(status)) => Err(HookError::Ended(status)),
@@ -161,6 +171,15 @@ async fn run(command: &[String], variables: Variables, longest: Duration) -> Res
 /// Process group of a hook that runs: the program and what it started. Dropping it kills them all,
 /// after a timeout as when the daemon stops.
 struct Group(Option<Pid>);
+
+impl Group {
+    /// Returns whether a process of the group is left. Without one the id is free for others, and
+    /// nothing is killed any more.
+    fn is_alive(&mut self) -> bool {
+        self.0 = self.0.filter(|group| test_kill_process_group(*group).is_ok());
+        self.0.is_some()
+    }
+}
 
 impl Drop for Group {
     fn drop(&mut self) {
@@ -282,6 +301,22 @@ mod tests {
         }
         drop(running);
         assert_eq!(next_len(&pipe).await, 0);
+    }
+
+    #[tokio::test]
+    async fn what_a_hook_leaves_running_has_the_rest_of_its_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pipe");
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let pipe = OpenOptions::new().open_receiver(&path).unwrap();
+        let command = shell(&format!("(echo up; exec sleep 1000) > '{}' &", path.display()));
+        let begun = Instant::now();
+        let longest = Duration::from_secs(1);
+        assert!(run(&command, Vec::new(), longest).await.is_ok());
+        assert!(begun.elapsed() < longest, "the hook has ended");
+        assert_eq!(next_len(&pipe).await, "up\n".len());
+        assert_eq!(next_len(&pipe).await, 0);
+        assert!(begun.elapsed() >= longest);
     }
 
     #[tokio::test]

@@ -11,7 +11,7 @@ use crate::store::parts::{Part, collect};
 use crate::store::reception::discard;
 use ncmesh_console::schema::{ReceivedValues, SourceValues};
 use ncmesh_engine::file::{self, Manifest, Stage, TransferStatus};
-use ncmesh_engine::name::harmless;
+use ncmesh_engine::name::harmless_file_name;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_host::files::{Files, Known};
 use ncmesh_stack::Stack;
@@ -154,7 +154,7 @@ impl Inbox {
         let kept = self.kept.iter().filter(move |(flow, _)| !is_current(flow));
         kept.map(|(flow, (_, part))| Transfer {
             id: flow.to_string(),
-            name: harmless(&part.manifest.name),
+            name: harmless_file_name(&part.manifest.name),
             path: None,
             size: part.manifest.geometry.size(),
             hash: to_hex(&part.manifest.hash),

@@ -23,10 +23,11 @@ mod tests;
 mod tunnel;
 mod view;
 
+use crate::api;
 use crate::api::answers::{BandwidthRequest, Reloaded};
 use crate::api::types::{ApiError, ErrorCode, Recipients};
 use crate::config::{NodeConfig, V6_MTU_MIN};
-use crate::state::{Delivered, OutgoingFile, OutgoingJournal, StateDir};
+use crate::state::{Delivered, OutgoingFile, OutgoingJournal, Spool, StateDir};
 use crate::store::FileStorage;
 use crate::stream::Ports;
 pub use console::View;
@@ -36,7 +37,9 @@ use measure::{Carrying, Measuring, Named, Running};
 pub(crate) use metrics::MEDIA_TYPE as METRICS_TYPE;
 pub use names::Receivers;
 use ncmesh_engine::TxReport;
-use ncmesh_engine::file::{FileLimits, Geometry, Outgoing, SendError, merkle};
+use ncmesh_engine::file::{
+    Direction, FileLimits, Geometry, Outgoing, SendError, Stage, TransferStatus, merkle,
+};
 use ncmesh_engine::registry::{AUTO, Choice, ServiceKind};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engines::REGISTRY;
@@ -55,6 +58,7 @@ use std::sync::Arc;
 use streams::Streams;
 use tokio::sync::oneshot;
 use tracing::Level;
+pub use tunnel::DeviceState;
 use tunnel::Tunnel;
 
 /// A frame that was written.
@@ -347,6 +351,14 @@ impl Node {
             let problem = format!("it was sent by node {}, this is {} now", flow.source, self.id());
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
+        let must_wait = self.sending.must_wait(flow, self.open_sources());
+        self.sending.opened(flow);
+        if must_wait {
+            tracing::info!("{flow}: {} waits for its turn", file.path.display());
+            let problem = format!("{} files wait already: try again later", sending::MAX_WAITING);
+            let waits = self.sending.wait(file).then_some(());
+            return waits.ok_or_else(|| ApiError::new(ErrorCode::Busy, problem));
+        }
         tracing::info!("{flow}: sending {}", file.path.display());
         let outgoing = Outgoing {
             manifest: file.manifest.clone(),
@@ -369,10 +381,41 @@ impl Node {
         Ok(())
     }
 
+    /// Returns how many files of this node are announced and have not ended.
+    fn open_sources(&self) -> usize {
+        let is_open =
+            |t: &&TransferStatus| t.direction == Direction::Sending && t.stage == Stage::Open;
+        self.stack.transfers().iter().filter(is_open).count()
+    }
+
+    /// Sends the files whose turn has come.
+    pub(crate) fn send_waiting(&mut self) {
+        while let Some(file) = self.sending.next(self.open_sources()) {
+            tokio::spawn(api::send_waiting(self.handle.clone(), file));
+        }
+    }
+
+    /// Notes that a file that waited cannot be sent, so that others have their turn.
+    pub fn note_unsent(&mut self, flow: FlowId) {
+        self.sending.opened(flow);
+    }
+
     /// The journal of files being sent.
     #[must_use]
     pub fn outgoing_journal(&self) -> OutgoingJournal {
         self.state.outgoing()
+    }
+
+    /// Returns the contents that clients handed over.
+    #[must_use]
+    pub fn spool(&self) -> Spool {
+        self.state.spool()
+    }
+
+    /// Returns the paths of the files that are sent.
+    #[must_use]
+    pub fn sent_paths(&self) -> BTreeSet<PathBuf> {
+        self.sending.paths()
     }
 
     /// Notes entries of the journal that cannot be resumed, so that people hear of them.
@@ -427,6 +470,11 @@ impl Node {
         if self.stack.at(self.clock.now(), &mut self.storage).cancel(flow) {
             self.files.cancel(flow);
             self.do_file_actions();
+            return Ok(());
+        }
+
+        if let Some(file) = self.sending.cancel_waiting(flow) {
+            self.forget_contents(flow, file.path);
             return Ok(());
         }
 

@@ -42,6 +42,9 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
     if update(&mut running.position, &new.position) {
         changed("[node] position");
     }
+    if update(&mut running.display_name, &new.display_name) {
+        changed("[node] display_name");
+    }
     if update(&mut running.log, &new.log) {
         changed("[node] log");
         (node.set_log)(new.log);
@@ -58,6 +61,7 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         for (is_changed, setting) in [
             (old.space.max_bytes != limits.space.max_bytes, "[inbox] max_bytes"),
             (old.space.reserve != limits.space.reserve, "[inbox] reserve"),
+            (old.naming != limits.naming, "[inbox] rename"),
             (old.allow_from != limits.allow_from, "[inbox] allow_from"),
             (old.keep != limits.keep, "[inbox] keep_days"),
         ] {
@@ -168,7 +172,7 @@ mod tests {
     use std::sync::mpsc;
 
     fn read(text: &str) -> NodeConfig {
-        NodeConfig::parse(Path::new("/etc/ncmesh/node.toml"), text.to_owned()).unwrap()
+        NodeConfig::parse(Path::new("/etc/ncmesh/node.toml"), text).unwrap()
     }
 
     #[tokio::test]

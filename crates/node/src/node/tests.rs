@@ -4,6 +4,7 @@ use super::*;
 use crate::api::types::{KeptParts, State};
 use crate::config::token_warning;
 use crate::state::{DELIVERIES_KEPT, Delivery, OutgoingFile};
+use crate::store::naming::Naming;
 use crate::store::reception::{Prepared, prepare};
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{Geometry, Manifest};
@@ -86,7 +87,9 @@ async fn what_is_left_of_a_file_is_shown_and_can_be_removed() {
     let geometry = Geometry::new(1000, 32, 1400).unwrap();
     let manifest = Manifest { flow, name: "a".into(), geometry, root: [1; 32], hash: [2; 32] };
     let limits = node.inbox.limits.space;
-    let Prepared::Receiving(incoming, _) = prepare(&inbox, &manifest, &limits).unwrap() else {
+    let Prepared::Receiving(incoming, _) =
+        prepare(&inbox, &manifest, &limits, Naming::Announced).unwrap()
+    else {
         panic!("nothing was delivered");
     };
     let mut earlier = FileStorage::new(limits);
@@ -214,6 +217,7 @@ async fn a_hostile_member_grows_no_table_beyond_its_bound() {
             done: BTreeMap::new(),
             open: true,
             background: None,
+            priority: 5,
         };
         node.sending.insert(file);
         // A packet of a bandwidth run, each of another one.
@@ -338,7 +342,7 @@ fn a_token_must_be_there_and_long() {
         assert!(words.map_or(warning.is_none(), |words| warning.unwrap().contains(words)));
     }
     let text = format!("{CONFIG}[web]\nlisten = \"roof:7180\"\n");
-    let error = NodeConfig::parse(&file, text).unwrap_err().to_string();
+    let error = NodeConfig::parse(&file, &text).unwrap_err().to_string();
     assert!(
         error.contains("node.toml:8") && error.contains("allowed is an address and a port"),
         "{error}"

@@ -6,7 +6,7 @@ use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, V6_MTU_MIN, choose
 use ncmesh_console::schema::FlowValues;
 use ncmesh_engine::registry::Choice;
 use ncmesh_engine::stream::{Deadline, NewStream, StreamError, StreamPacketError, UtilityConfig};
-use ncmesh_engine::time::Instant;
+use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::tunnel::{FlowStatus, Relaying, is_real_time};
 use ncmesh_engines::reason;
 use ncmesh_host::gateway::multicast::{GROUP_LAYER, GroupAction};
@@ -27,7 +27,26 @@ pub(super) struct Tunnel {
     pub(super) gateway: Gateway,
     /// Streams that carry multicast of this host, by group.
     group_flows: BTreeMap<String, FlowId>,
+    /// The last change of the device.
+    device: Option<DeviceNote>,
 }
+
+/// Change of the tunnel's device by another program, and its outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceState {
+    /// It does not work. The text says why.
+    Failed(String),
+    /// It was changed, as the text says, and is as it was.
+    Restored(String),
+}
+
+struct DeviceNote {
+    state: DeviceState,
+    at: Instant,
+}
+
+/// Time for which a hint names a change of the device that was undone.
+const RESTORED_SHOWN: Duration = Duration::from_secs(60);
 
 impl Tunnel {
     /// The tunnel of this node, if it has one.
@@ -41,7 +60,8 @@ impl Tunnel {
         let mtu = mtu(&tunnel, scheme, stack, config.radio.mtu());
         let mtu = mtu.map_err(error)?;
         let gateway = Gateway::new(tunnel.gateway(mtu));
-        Ok(Some(Self { config: tunnel, scheme, mtu, gateway, group_flows: BTreeMap::new() }))
+        let group_flows = BTreeMap::new();
+        Ok(Some(Self { config: tunnel, scheme, mtu, gateway, group_flows, device: None }))
     }
 
     /// Returns the scheme that packets leave by.
@@ -281,6 +301,31 @@ impl Node {
             prefix: leads.prefix.to_string(),
             node: leads.node.map(|node| self.name_of(node)),
             announced_by: names.collect(),
+        }
+    }
+
+    /// Notes what happened to the tunnel's device.
+    pub fn note_device(&mut self, state: DeviceState) {
+        let at = self.clock.now();
+        if let Some(tunnel) = &mut self.tunnel {
+            tunnel.device = Some(DeviceNote { state, at });
+        }
+    }
+
+    /// Returns a hint about the tunnel's device, if another program changed it.
+    pub(super) fn device_hint(&self) -> Option<String> {
+        let tunnel = self.tunnel.as_ref()?;
+        let DeviceNote { state, at } = tunnel.device.as_ref()?;
+        match state {
+            DeviceState::Failed(why) => Some(format!("the tunnel carries nothing: {why}")),
+            DeviceState::Restored(_) if self.clock.now().since(*at) >= RESTORED_SHOWN => None,
+            DeviceState::Restored(changes) => {
+                let device = &tunnel.config.device;
+                Some(format!(
+                    "another program changed {device} ({changes}), and it was restored; tell \
+                     network managers to leave {device} alone"
+                ))
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use ncmesh_engine::Background;
 use ncmesh_engine::blame::Liar;
 use ncmesh_engine::counters::{DropReason, Tally};
 use ncmesh_engine::file::{self, ReceiverState, ReceiverStatus, Refusal, Stage, TransferStatus};
-use ncmesh_engine::name::harmless;
+use ncmesh_engine::name::harmless_file_name;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_engines::REGISTRY;
@@ -41,6 +41,7 @@ impl Node {
             version: env!("CARGO_PKG_VERSION").into(),
             id: self.id().0,
             name: self.stack.name().into(),
+            display_name: self.configuration.display_name.clone(),
             epoch: self.stack.epoch(),
             wire_version: self.stack.shared_version(),
             strangers: self.stack.strangers().map(|(id, version)| (id.0, version)).collect(),
@@ -122,6 +123,7 @@ impl Node {
                  directory and the inbox; it is tried again, and a restart until then forgets it"
             )
         }));
+        hints.extend(self.device_hint());
         hints.extend(self.address_hints());
         hints.extend(self.stream_hints());
         hints.extend(coding::coding(&self.stack).iter().flat_map(coding::hints));
@@ -191,16 +193,19 @@ impl Node {
     /// `GET /v1/topology`: the mesh as a NetJSON NetworkGraph.
     #[must_use]
     pub fn topology(&self) -> Value {
-        graph::network_graph(self.stack.topology(), self.id())
+        let label = self.configuration.display_name.as_deref();
+        graph::network_graph(self.stack.topology(), self.id(), label)
     }
 
-    /// `GET /v1/transfers`: parts whose sources are gone, then the others, oldest first.
+    /// `GET /v1/transfers`: parts whose sources are gone, then the others, oldest
+    /// first, then files that wait for their turn.
     #[must_use]
     pub fn transfers(&self) -> Vec<Transfer> {
         let mut all = self.stack.transfers();
         all.sort_by_key(|t| (t.started, t.flow));
         let kept = self.inbox.kept_transfers(&self.stack, &all);
-        kept.chain(all.iter().map(|t| self.transfer(t))).collect()
+        let waiting = self.sending.waiting_transfers(&self.stack);
+        kept.chain(all.iter().map(|t| self.transfer(t))).chain(waiting).collect()
     }
 
     fn transfer(&self, t: &TransferStatus) -> Transfer {
@@ -214,7 +219,7 @@ impl Node {
         Transfer {
             id: t.flow.to_string(),
             // One that is refused for its name is shown too.
-            name: harmless(&t.name),
+            name: harmless_file_name(&t.name),
             path: sent_from.or_else(|| self.inbox.delivered.path(t.flow).map(Into::into)),
             size: t.size,
             hash: to_hex(&t.hash),

@@ -3,6 +3,7 @@
 mod delivered;
 mod outgoing;
 mod record;
+mod spool;
 
 use crate::durable;
 use crate::root::Root;
@@ -11,9 +12,10 @@ pub(crate) use delivered::KEPT as DELIVERIES_KEPT;
 pub(crate) use delivered::append as append_delivery;
 pub use delivered::{Delivered, Delivery};
 use ncmesh_wire::FlowId;
-pub use outgoing::{Left, OutgoingFile, OutgoingJournal};
+pub use outgoing::{Left, OutgoingFile, OutgoingJournal, USUAL_PRIORITY};
 pub(crate) use record::to_hex;
 pub use record::{ManifestRecord, RecordError};
+pub use spool::{Contents, Spool};
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io;
@@ -51,6 +53,7 @@ pub struct StateDir {
     dir: PathBuf,
     root: Arc<Root>,
     outgoing: OutgoingJournal,
+    spool: Spool,
     _lock: File,
 }
 
@@ -63,9 +66,10 @@ impl StateDir {
         let failed = |e| StateError::Io(dir.to_owned(), e);
         let root = Arc::new(Root::make(dir).map_err(failed)?);
         let outgoing = OutgoingJournal::open(root.clone()).map_err(failed)?;
+        let spool = Spool::open(root.clone()).map_err(failed)?;
         let lock = root.open_to_write("lock").map_err(failed)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { dir: dir.to_owned(), root, outgoing, _lock: lock }),
+            Ok(()) => Ok(Self { dir: dir.to_owned(), root, outgoing, spool, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(StateError::InUse(dir.to_owned())),
             Err(TryLockError::Error(e)) => Err(failed(e)),
         }
@@ -124,6 +128,12 @@ impl StateDir {
         let named: BTreeMap<String, &PathBuf> =
             inboxes.iter().map(|(flow, inbox)| (flow.to_string(), inbox)).collect();
         self.root.replace("inboxes", &serde_json::to_vec_pretty(&named)?)
+    }
+
+    /// Returns the contents that clients handed over.
+    #[must_use]
+    pub fn spool(&self) -> Spool {
+        self.spool.clone()
     }
 
     /// Returns the journal of files being sent.

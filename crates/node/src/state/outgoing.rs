@@ -42,6 +42,15 @@ pub struct OutgoingFile {
     pub open: bool,
     /// Whether it gives way to all else, and its bound on airtime.
     pub background: Option<Background>,
+    /// Its turn among the files that wait: 0 to 9, the highest first.
+    pub priority: u8,
+}
+
+/// Priority of a file that was given none.
+pub const USUAL_PRIORITY: u8 = 5;
+
+fn usual_priority() -> u8 {
+    USUAL_PRIORITY
 }
 
 #[derive(Serialize, Deserialize)]
@@ -58,6 +67,8 @@ struct Record {
     /// In percent.
     #[serde(default)]
     background: Option<u8>,
+    #[serde(default = "usual_priority")]
+    priority: u8,
 }
 
 impl OutgoingFile {
@@ -77,6 +88,7 @@ impl OutgoingFile {
             done: record.done.into_iter().filter_map(final_state).collect(),
             open: record.open,
             background: record.background.and_then(Background::of),
+            priority: record.priority,
         })
     }
 
@@ -94,6 +106,7 @@ impl OutgoingFile {
             done: self.done.iter().map(|(node, state)| (node.0, state.code())).collect(),
             open: self.open,
             background: self.background.map(Background::percent),
+            priority: self.priority,
         };
         Ok(serde_json::to_vec_pretty(&record)?)
     }
@@ -224,6 +237,7 @@ mod tests {
             done: BTreeMap::new(),
             open: true,
             background: Background::of(10),
+            priority: 5,
         };
         journal.save(&file).unwrap();
         let file = OutgoingFile {

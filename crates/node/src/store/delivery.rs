@@ -1,6 +1,7 @@
 //! Delivery, the last step of a reception: the file is verified, forced to disk and renamed.
 
-use super::{Places, obstacle};
+use super::naming::name_in;
+use super::{DIR, Places, obstacle};
 use crate::root::Root;
 use ncmesh_engine::file::merkle::Hash;
 use ncmesh_engine::file::{Manifest, Refusal};
@@ -15,7 +16,8 @@ const MAX_NAMES: u32 = 1000;
 /// Verifies the assembled file of `manifest` and gives it its name in `inbox`.
 ///
 /// If another file has the name, it becomes `name (2).ext` and so on. A file of that name with the
-/// same contents is taken as this one. Blocks on the disk.
+/// same contents is taken as this one. A name that the file system refuses becomes
+/// [another](super::naming). Blocks on the disk.
 ///
 /// # Errors
 /// [`Refusal::Corrupt`] if the whole file's hash is wrong, [`Refusal::Unwritable`], or a temporary
@@ -50,7 +52,7 @@ fn deliver_in(inbox: &Path, manifest: &Manifest) -> io::Result<Option<PathBuf>> 
 
 /// Returns the path of a delivered file, which may have one of several names.
 pub(super) fn find_delivered(inbox: &Root, manifest: &Manifest) -> io::Result<Option<PathBuf>> {
-    for name in names(&manifest.name) {
+    for name in names(&name_in(inbox, DIR, &manifest.name)?) {
         if !inbox.has(&name)? {
             return Ok(None);
         }
@@ -63,7 +65,7 @@ pub(super) fn find_delivered(inbox: &Root, manifest: &Manifest) -> io::Result<Op
 
 /// Gives the part file the first of its possible names that is free, and returns the name.
 fn place(part: &Path, inbox: &Root, manifest: &Manifest) -> io::Result<PathBuf> {
-    for name in names(&manifest.name) {
+    for name in names(&name_in(inbox, DIR, &manifest.name)?) {
         match inbox.rename_to_free(part, &name) {
             Ok(()) => return Ok(name),
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {

@@ -8,6 +8,7 @@
 
 pub mod delivery;
 pub mod journal;
+pub mod naming;
 pub mod parts;
 pub mod reception;
 mod space;
@@ -171,6 +172,7 @@ fn obstacle(e: &io::Error, is_there: bool) -> Obstacle {
     match e {
         e if is_temporary(e) || is_full(e) && is_there => Obstacle::Temporary(e.to_string()),
         e if is_full(e) => Obstacle::Refused(Refusal::NoSpace),
+        e if naming::is_refused(e) => Obstacle::Refused(Refusal::BadName),
         _ => Obstacle::Refused(Refusal::Unwritable),
     }
 }

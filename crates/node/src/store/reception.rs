@@ -2,6 +2,7 @@
 
 use super::delivery::find_delivered;
 use super::journal::{Claims, Journal, RECORD_LEN};
+use super::naming::{self, Naming};
 use super::{DIR, Incoming, Places, obstacle, space};
 use crate::config::SpaceLimits;
 use crate::root::Root;
@@ -25,18 +26,21 @@ pub enum Prepared {
 }
 
 /// Prepares the reception of `manifest` in `inbox`: makes or opens its part file and journal, and
-/// checks that what is missing fits. Claims no space yet. Blocks on the disk.
+/// checks that what is missing fits and that the file can have its name. Claims no space yet.
+/// Blocks on the disk.
 ///
 /// Batches count as present only if their bytes on disk have the recorded hash.
 ///
 /// # Errors
-/// `NoSpace` if the file is new and does not fit, `Unwritable`, or a temporary obstacle.
+/// `NoSpace` if the file is new and does not fit, `BadName` if the file system refuses its name and
+/// `naming` has no other, `Unwritable`, or a temporary obstacle.
 pub fn prepare(
     inbox: &Path,
     manifest: &Manifest,
     limits: &SpaceLimits,
+    naming: Naming,
 ) -> Result<Prepared, Obstacle> {
-    prepare_in(inbox, manifest, limits).map_err(|e| {
+    prepare_in(inbox, manifest, limits, naming).map_err(|e| {
         tracing::warn!("{} cannot take {:?}: {e}", inbox.display(), manifest.name);
         let is_there =
             Root::open_strict(inbox).and_then(|i| i.has(Places::new(manifest.flow).journal));
@@ -44,7 +48,12 @@ pub fn prepare(
     })
 }
 
-fn prepare_in(dir: &Path, manifest: &Manifest, limits: &SpaceLimits) -> io::Result<Prepared> {
+fn prepare_in(
+    dir: &Path,
+    manifest: &Manifest,
+    limits: &SpaceLimits,
+    naming: Naming,
+) -> io::Result<Prepared> {
     let inbox = Root::make_strict(dir)?;
     let places = Places::new(manifest.flow);
     inbox.make_dir(DIR)?;
@@ -67,6 +76,9 @@ fn prepare_in(dir: &Path, manifest: &Manifest, limits: &SpaceLimits) -> io::Resu
         let used = space::used(&inbox, limits)?;
         let missing = missing_bytes(manifest, &have);
         space::check(&part, used, missing, limits)?;
+        if naming == Naming::Announced {
+            naming::check(&inbox, DIR, &manifest.name)?;
+        }
         let incoming = Incoming { part, journal, inbox: dir.to_owned(), used };
         Ok(Prepared::Receiving(incoming, have))
     });

@@ -2,6 +2,7 @@
 //! claimed whose data is missing.
 
 use super::delivery::deliver;
+use super::naming::Naming;
 use super::parts::collect;
 use super::reception::{Prepared, check_inbox, discard, prepare};
 use super::*;
@@ -57,7 +58,7 @@ impl Fixture {
     }
 
     fn prepare(&self) -> (FileStorage, BatchSet) {
-        match prepare(self.inbox.path(), &self.manifest, &LIMITS) {
+        match prepare(self.inbox.path(), &self.manifest, &LIMITS, Naming::Announced) {
             Ok(Prepared::Receiving(incoming, have)) => {
                 let mut storage = FileStorage::new(LIMITS);
                 storage.receive(self.manifest.flow, incoming);
@@ -115,7 +116,7 @@ fn another_file_of_the_same_id_does_not_replace_what_was_received() {
     let fixture = Fixture::new(3000);
     let prepare_other = |root| {
         let other = Manifest { root, ..fixture.manifest.clone() };
-        prepare(fixture.inbox.path(), &other, &LIMITS)
+        prepare(fixture.inbox.path(), &other, &LIMITS, Naming::Announced)
     };
     let (mut storage, _) = fixture.prepare();
     // Nothing is lost yet.
@@ -215,7 +216,7 @@ fn a_stop_right_after_the_rename_loses_nothing() {
     fixture.write_all(&mut storage);
     let path = deliver(fixture.inbox.path(), &fixture.manifest).unwrap();
     // State after the rename: the journal is still there, the part file is not.
-    let again = prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS);
+    let again = prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS, Naming::Announced);
     assert!(matches!(again, Ok(Prepared::Delivered)), "{again:?}");
     assert_eq!(deliver(fixture.inbox.path(), &fixture.manifest), Ok(path));
     assert!(!fixture.inbox.path().join("file (2).bin").exists());
@@ -266,7 +267,8 @@ fn a_file_that_is_not_what_was_announced_is_not_delivered() {
 fn a_place_that_cannot_be_written_is_refused() {
     let fixture = Fixture::new(100);
     fs::write(fixture.inbox.path().join(".ncmesh"), "no directory").unwrap();
-    let refused = prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap_err();
+    let refused =
+        prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS, Naming::Announced).unwrap_err();
     assert_eq!(refused, Obstacle::Refused(Refusal::Unwritable));
 }
 
@@ -311,14 +313,16 @@ fn links_in_the_inbox_lead_nowhere() {
         fs::rename(file, &aside).unwrap();
         symlink(&victim, file).unwrap();
         assert_eq!(
-            prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap_err(),
+            prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS, Naming::Announced)
+                .unwrap_err(),
             Obstacle::Refused(Refusal::Unwritable)
         );
         untouched();
         fs::remove_file(file).unwrap();
         fs::hard_link(&victim, file).unwrap();
         assert_eq!(
-            prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap_err(),
+            prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS, Naming::Announced)
+                .unwrap_err(),
             Obstacle::Refused(Refusal::Unwritable)
         );
         untouched();
@@ -336,7 +340,8 @@ fn links_in_the_inbox_lead_nowhere() {
     fs::remove_dir_all(&hidden).unwrap();
     symlink(beside.path(), &hidden).unwrap();
     assert!(check_inbox(fixture.inbox.path()).is_err());
-    let refused = prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap_err();
+    let refused =
+        prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS, Naming::Announced).unwrap_err();
     assert_eq!(refused, Obstacle::Refused(Refusal::Unwritable));
     assert_eq!(fs::read_dir(beside.path()).unwrap().count(), 1);
 }
@@ -348,7 +353,7 @@ fn announcements_claim_no_space_and_batches_no_more_than_is_allowed() {
     let mut storage = FileStorage::new(limits);
     for serial in 0..60 {
         let manifest = fixture.another(serial);
-        match prepare(fixture.inbox.path(), &manifest, &limits) {
+        match prepare(fixture.inbox.path(), &manifest, &limits, Naming::Announced) {
             Ok(Prepared::Receiving(incoming, _)) => storage.receive(manifest.flow, incoming),
             other => panic!("file {serial}: {other:?}"),
         }
@@ -370,11 +375,11 @@ fn announcements_claim_no_space_and_batches_no_more_than_is_allowed() {
     let least = batches / 20;
     assert!(full.is_some_and(|batch| batch > least), "{full:?} of {batches}");
     assert_eq!(write(&mut storage, 10, 0), Err(StorageError::NoSpace));
-    let refused = prepare(fixture.inbox.path(), &fixture.another(99), &limits);
+    let refused = prepare(fixture.inbox.path(), &fixture.another(99), &limits, Naming::Announced);
     assert_eq!(refused.unwrap_err(), Obstacle::Refused(Refusal::NoSpace));
 
     let reserve = SpaceLimits { max_bytes: None, reserve: Some(u64::MAX) };
-    let refused = prepare(fixture.inbox.path(), &fixture.another(99), &reserve);
+    let refused = prepare(fixture.inbox.path(), &fixture.another(99), &reserve, Naming::Announced);
     assert_eq!(refused.unwrap_err(), Obstacle::Refused(Refusal::NoSpace));
 }
 
@@ -395,7 +400,7 @@ fn parts_are_kept_while_they_are_young_and_hold_something() {
     fixture.write(&mut storage, 1);
     let flow = fixture.manifest.flow;
     let empty = fixture.another(6);
-    drop(prepare(inbox, &empty, &LIMITS).unwrap());
+    drop(prepare(inbox, &empty, &LIMITS, Naming::Announced).unwrap());
     fs::write(inbox.join(DIR).join("7-00000007.part"), "stray").unwrap();
     fs::write(inbox.join(DIR).join("notes"), "mine").unwrap();
 
@@ -437,8 +442,42 @@ fn a_file_that_was_begun_waits_for_space_and_keeps_what_it_has() {
     fixture.write(&mut storage, 1);
     drop(storage);
     let full = SpaceLimits { max_bytes: Some(0), reserve: Some(0) };
-    let waits = prepare(fixture.inbox.path(), &fixture.manifest, &full).unwrap_err();
+    let waits =
+        prepare(fixture.inbox.path(), &fixture.manifest, &full, Naming::Announced).unwrap_err();
     let Obstacle::Temporary(problem) = waits else { panic!("{waits:?}") };
     assert!(problem.contains("max_bytes"), "{problem}");
     assert_eq!(fixture.resume().iter().collect::<Vec<_>>(), [1]);
+}
+
+/// A name of 256 bytes stands for every name that a file system refuses: all refuse that one.
+#[test]
+fn a_name_that_the_file_system_refuses_is_refused_at_the_announcement_or_changed() {
+    let mut fixture = Fixture::new(1300);
+    fixture.manifest.name = format!("{}.bin", "n".repeat(252));
+    let refused =
+        prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS, Naming::Announced).unwrap_err();
+    assert_eq!(refused, Obstacle::Refused(Refusal::BadName));
+    let Places { part, journal } = fixture.places();
+    assert!(!part.exists() && !journal.exists(), "nothing is kept");
+
+    let receive = |fixture: &Fixture| {
+        let place =
+            prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS, Naming::Adapted).unwrap();
+        let Prepared::Receiving(incoming, _) = place else { panic!("{place:?}") };
+        let mut storage = FileStorage::new(LIMITS);
+        storage.receive(fixture.manifest.flow, incoming);
+        fixture.write_all(&mut storage);
+        drop(storage);
+        deliver(fixture.inbox.path(), &fixture.manifest).unwrap()
+    };
+    let path = receive(&fixture);
+    let other = format!("{}.bin", "n".repeat(96));
+    assert_eq!(path, fixture.inbox.path().join(&other));
+    assert_eq!(fs::read(&path).unwrap(), fixture.data);
+
+    // The other name may be taken, and a restart finds the file under it.
+    assert_eq!(deliver(fixture.inbox.path(), &fixture.manifest), Ok(path.clone()));
+    fs::write(&path, "another").unwrap();
+    let numbered = format!("{} (2).bin", "n".repeat(96));
+    assert_eq!(receive(&fixture), fixture.inbox.path().join(numbered));
 }

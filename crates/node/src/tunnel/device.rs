@@ -4,7 +4,9 @@
 //! that enters it. The radio then stays where it is, as WireGuard's socket does.
 
 use crate::config::TunnelConfig;
+use futures_util::TryStreamExt;
 use ipnet::IpNet;
+use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags};
 use rtnetlink::packet_route::route::RouteScope;
 use rtnetlink::{Handle, LinkUnspec, RouteMessageBuilder};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -12,6 +14,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::sync::mpsc;
 use tun_rs::{AsyncDevice, DeviceBuilder, SyncDevice};
 
 /// Packets that the kernel keeps for the daemon. They add to the queues of the tunnel and to the
@@ -60,9 +65,7 @@ pub enum DeviceError {
     #[error("the device {0} cannot be made: {1}")]
     Failed(String, io::Error),
     /// It was there, and is not now.
-    #[error(
-        "the device {0} is gone ({1}): was it or its namespace removed? start the daemon again"
-    )]
+    #[error("the device {0} is gone ({1}): was it or its namespace removed?")]
     Gone(String, io::Error),
 }
 
@@ -70,22 +73,46 @@ pub enum DeviceError {
 pub struct Device {
     name: String,
     tun: AsyncDevice,
+    /// Its upkeep ends with it.
+    _alive: Arc<()>,
 }
 
+/// Change of a device by another program, and its outcome.
+#[derive(Debug)]
+pub enum Upkeep {
+    /// The device was changed, as the lines say, and is as it was.
+    Restored(Vec<String>),
+    /// It cannot be restored for now.
+    Failed(DeviceError),
+}
+
+/// Time between two looks at a device.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
+
 impl Device {
-    /// Makes the device, with its addresses and routes, up, for packets of up to `mtu` bytes.
+    /// Makes the device, with its addresses and routes, up, for packets of up to `mtu` bytes. Looks
+    /// after it from then on: a device that another program takes down, renames, or takes addresses
+    /// or routes from, is restored, and `upkeep` told.
     ///
     /// # Errors
     /// [`DeviceError`].
-    pub fn open(config: &TunnelConfig, mtu: usize) -> Result<Self, DeviceError> {
+    pub fn open(
+        config: &TunnelConfig,
+        mtu: usize,
+        upkeep: mpsc::UnboundedSender<Upkeep>,
+    ) -> Result<Self, DeviceError> {
         let name = config.device.clone();
         let own = config.clone();
         let failed = |e| DeviceError::Failed(name.clone(), e);
         // A thread of its own, for it may enter another namespace.
         let made = std::thread::spawn(move || make(&own, mtu)).join();
         let made = made.map_err(|_| failed(io::Error::other("its thread panicked")))?;
-        let tun = AsyncDevice::new(made?).map_err(failed)?;
-        Ok(Self { name, tun })
+        let Made { device, index } = made?;
+        let tun = AsyncDevice::new(device).map_err(failed)?;
+        let alive = Arc::new(());
+        let look = Look { config: config.clone(), index, mtu, alive: Arc::downgrade(&alive) };
+        std::thread::spawn(move || look.run(&upkeep));
+        Ok(Self { name, tun, _alive: alive })
     }
 
     /// Waits for a packet of the host's and says how long it is. Nothing is lost where this is
@@ -129,7 +156,13 @@ impl Device {
     }
 }
 
-fn make(config: &TunnelConfig, mtu: usize) -> Result<SyncDevice, DeviceError> {
+/// A device that was made, and its index in its namespace.
+struct Made {
+    device: SyncDevice,
+    index: u32,
+}
+
+fn make(config: &TunnelConfig, mtu: usize) -> Result<Made, DeviceError> {
     if let Some(namespace) = &config.namespace {
         enter(namespace)?;
     }
@@ -148,7 +181,96 @@ fn make(config: &TunnelConfig, mtu: usize) -> Result<SyncDevice, DeviceError> {
     let index = device.if_index().map_err(failed)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(failed)?.block_on(set_up(config, index, mtu))?;
-    Ok(device)
+    Ok(Made { device, index })
+}
+
+/// Looks after a device, on a thread of its own: it may be in another namespace.
+struct Look {
+    config: TunnelConfig,
+    index: u32,
+    mtu: usize,
+    alive: Weak<()>,
+}
+
+impl Look {
+    /// Looks again and again while there is the device.
+    fn run(self, upkeep: &mpsc::UnboundedSender<Upkeep>) {
+        let entered = self.config.namespace.as_deref().map_or(Ok(()), enter);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let (Ok(()), Ok(runtime)) = (entered, runtime) else { return };
+        let mut was_well = true;
+        while self.alive.strong_count() > 0 {
+            match runtime.block_on(self.restore()) {
+                Ok(changes) if changes.is_empty() && was_well => {}
+                Ok(changes) => {
+                    was_well = true;
+                    let _ = upkeep.send(Upkeep::Restored(changes));
+                }
+                Err(e) => {
+                    was_well = false;
+                    let _ = upkeep.send(Upkeep::Failed(e));
+                }
+            }
+            std::thread::sleep(LOOK_PAUSE);
+        }
+    }
+
+    /// Brings the device back to what the configuration says. Returns what had changed, a line
+    /// each.
+    async fn restore(&self) -> Result<Vec<String>, DeviceError> {
+        let name = &self.config.device;
+        let failed = |e| DeviceError::Failed(name.clone(), e);
+        let (connection, handle, _) = rtnetlink::new_connection().map_err(failed)?;
+        let driven = tokio::spawn(connection);
+        let found = handle.link().get().match_index(self.index).execute();
+        let link = std::pin::pin!(found).try_next().await;
+        let gone = |e| DeviceError::Gone(name.clone(), e);
+        let link = link.map_err(|e| gone(reason(e)))?;
+        let link = link.ok_or_else(|| gone(io::Error::from(ErrorKind::NotFound)))?;
+        let mut changes = Vec::new();
+
+        // A device that is up keeps its name on older kernels.
+        let shown = link.attributes.iter().find_map(|attribute| match attribute {
+            LinkAttribute::IfName(shown) => Some(shown),
+            _ => None,
+        });
+        let of = || LinkUnspec::new_with_index(self.index);
+        let mut is_up = link.header.flags.contains(LinkFlags::Up);
+        if let Some(other) = shown.filter(|shown| *shown != name) {
+            changes.push(format!("it was renamed to {other}"));
+            let renamed = async {
+                handle.link().set(of().down().build()).execute().await?;
+                handle.link().set(of().name(name.clone()).build()).execute().await
+            };
+            renamed.await.map_err(|e| failed(reason(e)))?;
+            is_up = false;
+        } else if !is_up {
+            changes.push("it was down".into());
+        }
+        if !is_up {
+            let up = of().mtu(u32::try_from(self.mtu).unwrap_or(u32::MAX)).up();
+            handle.link().set(up.build()).execute().await.map_err(|e| failed(reason(e)))?;
+        }
+
+        // The kernel says which are there by refusing them.
+        for own in &self.config.address {
+            let added = handle.address().add(self.index, own.addr(), own.prefix_len()).execute();
+            match added.await.map_err(reason) {
+                Ok(()) => changes.push(format!("the address {own} was gone")),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(DeviceError::Address(*own, e)),
+            }
+        }
+        for prefix in self.config.beyond_addresses() {
+            match add_route(&handle, self.index, prefix).await {
+                Ok(()) => changes.push(format!("the route to {prefix} was gone")),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(DeviceError::Route(prefix, e)),
+            }
+        }
+        driven.abort();
+        Ok(changes)
+    }
 }
 
 /// Moves this thread into a network namespace.

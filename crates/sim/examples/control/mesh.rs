@@ -156,7 +156,8 @@ impl Mesh {
 
 /// Returns the nodes within sensing range of each node, itself included.
 fn sensed(positions: &[[f64; 2]]) -> Vec<Vec<usize>> {
-    let near = |a: &[f64; 2], b: &[f64; 2]| (a[0] - b[0]).hypot(a[1] - b[1]) <= SENSING_RANGE_M;
+    let near =
+        |a: &[f64; 2], b: &[f64; 2]| libm::hypot(a[0] - b[0], a[1] - b[1]) <= SENSING_RANGE_M;
     let list = |a| (0..positions.len()).filter(|&b| near(a, &positions[b])).collect();
     positions.iter().map(list).collect()
 }

@@ -83,7 +83,8 @@ ncmesh_engine::settings! {
         pub(super) links: Option<Spanned<String>> = None;
         /// File with a NetJSON NetworkGraph, see [NetJSON](#netjson).
         pub(super) netjson: Option<Spanned<String>> = None;
-        /// CSV file with lines `x,y` or `x,y,z`, m: nodes at these positions.
+        /// CSV file with lines `x,y` or `x,y,z`, m: nodes at these positions. A first line may name
+        /// the columns: `x`, `y`, `z`, or `lat` and `lon` in degrees.
         pub(super) positions: Option<Spanned<String>> = None;
         /// Nodes at random over a rectangle, by the scenario's seed.
         pub(super) uniform: Option<Nested<Uniform>> = None,
@@ -96,11 +97,12 @@ ncmesh_engine::settings! {
         pub(super) bonnmotion: Option<Spanned<String>> = None;
         /// Nodes that move. SUMO's floating car data, `sumo --fcd-output FILE`: vehicles and
         /// persons, which keep their ids, with `-` for each character that names may not have. In
-        /// metres, so without `--fcd-output.geo`.
+        /// metres or, with `--fcd-output.geo`, degrees, see [Nodes that move](#nodes-that-move).
         pub(super) fcd: Option<Spanned<String>> = None;
         /// Nodes that move. ns-2's movement files, as `setdest` and BonnMotion's `NSFile` write
-        /// them: `$node_(0) set X_ 1.0` and `$ns_ at 2.0 "$node_(0) setdest X Y SPEED"`. Node `n1`
-        /// is `$node_(0)`. Lines about `$god_` are ignored, any other line is an error.
+        /// them: `$node_(0) set X_ 1.0` and `$ns_ at 2.0 "$node_(0) setdest X Y SPEED"`, also `set`
+        /// at a time. Node `n1` is `$node_(0)`, or `$node_(1)` if that is the first. Lines about
+        /// `$god_` are ignored, any other line is an error.
         pub(super) ns2: Option<Spanned<String>> = None;
         /// Time between two moves. Each move computes again which nodes reach each other.
         // A car in town goes 7 m meanwhile.

@@ -11,6 +11,7 @@ use super::error::Place;
 use super::path::Path;
 use super::reader::add_node;
 use super::{Node, ScenarioError};
+use std::collections::BTreeMap;
 
 /// A topology read from a file, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +22,8 @@ pub struct Topology {
     pub links: Vec<(usize, usize, f64)>,
     /// Where each node is at which time, if the nodes move.
     pub paths: Vec<Path>,
+    /// Remarks on the file, each one line.
+    pub notes: Vec<String>,
 }
 
 /// Returns the lines that are neither empty nor comments, with their numbers from 1.
@@ -45,7 +48,16 @@ pub(super) fn matrix(text: &str, file: &str) -> Result<Topology, ScenarioError> 
 
     // The header names the nodes, behind the cell in the corner.
     let mut topology = Topology::default();
-    for name in header.split(',').skip(1) {
+    let mut columns = BTreeMap::new();
+    for (column, name) in header.split(',').enumerate().skip(1) {
+        if let Some(first) = columns.insert(name.trim(), column + 1) {
+            let message = format!(
+                "node `{}` is named twice, in columns {first} and {}",
+                name.trim(),
+                column + 1
+            );
+            return Err(ScenarioError::value(Place::line(file, at), message));
+        }
         let node = Node { name: name.trim().to_owned(), position: None };
         add_node(&mut topology.nodes, node, Place::line(file, at))?;
     }
@@ -114,7 +126,8 @@ pub(super) fn list(text: &str, file: &str) -> Result<Topology, ScenarioError> {
 
     // Nodes get their indices in the order in which the list names them first.
     let mut topology = Topology::default();
-    let mut indices = std::collections::BTreeMap::new();
+    let mut indices = BTreeMap::new();
+    let mut given = BTreeMap::new();
     for (at, line) in lines {
         let place = Place::line(file, at);
         let cells: Vec<_> = line.split(',').map(str::trim).collect();
@@ -133,9 +146,12 @@ pub(super) fn list(text: &str, file: &str) -> Result<Topology, ScenarioError> {
             indices.insert(name.to_owned(), topology.nodes.len() - 1);
             Ok(topology.nodes.len() - 1)
         };
-        let from = index(from)?;
-        let to = index(to)?;
-        topology.links.push((from, to, loss(cell, place)?));
+        let ends = (index(from)?, index(to)?);
+        if let Some(first) = given.insert(ends, at) {
+            let message = format!("the link from `{from}` to `{to}` is given on line {first}, too");
+            return Err(ScenarioError::value(place, message));
+        }
+        topology.links.push((ends.0, ends.1, loss(cell, place)?));
     }
     Ok(topology)
 }
@@ -158,6 +174,7 @@ mod tests {
             (",a,b\na,0,0.5\nc,0.5,0\n", "m.csv:3: row `c`: `b` comes here by the first line"),
             (",a,b\na,0,0.5\n", "m.csv: 1 rows for 2 nodes"),
             (",a,b\na,0,1.5\nb,0,0\n", "m.csv:2: loss `1.5`: must be a number from 0 to 1"),
+            (",a,b,a\n", "m.csv:1: node `a` is named twice, in columns 2 and 4"),
             (",a,b\na,0\n", "m.csv:2: 1 losses for 2 nodes"),
             (",a\na,0\nb,0\n", "m.csv:3: row `b`: there are only 1 nodes in the first line"),
         ];
@@ -176,6 +193,9 @@ mod tests {
     fn a_list_numbers_nodes_as_they_come() {
         let topology = list("from,to,loss\nb,a,0.5\na,b,nan\n", "l.csv");
         assert!(topology.unwrap_err().to_string().starts_with("l.csv:3: loss `nan`"));
+        let twice = list("from,to,loss\na,b,0.1\nb,a,0.1\n\na,b,0.1\n", "l.csv").unwrap_err();
+        let message = "l.csv:5: the link from `a` to `b` is given on line 2, too";
+        assert_eq!(twice.to_string(), message);
         let topology = list("from, to, loss\nb, a, 0.5\nb,c,1\n", "l.csv").unwrap();
         assert_eq!(topology.links, [(0, 1, 0.5), (0, 2, 1.0)]);
     }

@@ -78,6 +78,7 @@
 //! `nodes` and `[[node]]` the nodes are those of the topology file, in its order. File names are
 //! relative to the scenario file.
 
+mod earth;
 mod error;
 mod file;
 mod links;
@@ -108,6 +109,7 @@ use std::path::{Path, PathBuf};
 
 use ncmesh_engine::Background;
 use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::text::unmarked;
 use ncmesh_engine::time::Duration;
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
 
@@ -269,6 +271,8 @@ pub struct Scenario {
     pub protocol: BTreeMap<String, toml::Table>,
     /// Length of the largest frame that a node passes to its radio, bytes; 1500 by default.
     pub mtu: usize,
+    /// Remarks on the files that it was read from: what a user may want to know that is no error.
+    pub notes: Vec<String>,
     medium: MediumConfig,
     source: reader::Original,
 }
@@ -295,7 +299,7 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError`], with file and line.
     pub fn parse(text: &str, origin: &str, directory: &Path) -> Result<Self, ScenarioError> {
-        read::scenario(text, origin, directory)
+        read::scenario(unmarked(text), origin, directory)
     }
 
     /// Reads a scenario from a table of the same shape as a scenario file. The files it names are

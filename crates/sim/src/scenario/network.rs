@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use ncmesh_engine::path::expand;
 use ncmesh_engine::time::Duration;
 use ncmesh_medium::{LinkKind, LossMatrix, RadioId};
 use toml::Spanned;
@@ -24,6 +25,7 @@ pub(super) struct Mesh {
     pub(super) nodes: Vec<Node>,
     pub(super) loss: LossMatrix,
     pub(super) mobility: Option<Mobility>,
+    pub(super) notes: Vec<String>,
 }
 
 /// Default time between two moves of the nodes, s. A car in town goes 7 m meanwhile.
@@ -56,18 +58,28 @@ impl Reader<'_> {
             set(&mut loss, indices[from], indices[to], p, &place)?;
         }
 
-        // Links of the scenario come last, so that they replace those of the topology.
+        // Links of the scenario come last, so that they replace those of the topology. Each states
+        // both directions, so a pair of nodes has one of them.
+        let mut given = BTreeMap::new();
         for link in &file.link.0 {
             let place = self.place(link);
             let link = link.as_ref();
             let end = |name: &Spanned<String>| find(name.as_ref(), &self.place(name));
             let from = end(&link.from)?;
             let to = end(&link.to)?;
+            if let Some(first) = given.insert((from.min(to), from.max(to)), place.clone()) {
+                let message = format!(
+                    "the link between `{}` and `{}` is given twice, first at {first}: `loss_back` \
+                     is the loss of the other direction",
+                    nodes[from].name, nodes[to].name
+                );
+                return Err(ScenarioError::value(place, message));
+            }
             let p = link_loss(link, &place)?;
             set(&mut loss, from, to, p, &place)?;
             set(&mut loss, to, from, link.loss_back.unwrap_or(p), &place)?;
         }
-        Ok(Mesh { nodes, loss, mobility })
+        Ok(Mesh { nodes, loss, mobility, notes: topology.notes })
     }
 
     /// Returns how the nodes of a topology move, if they do.
@@ -135,6 +147,16 @@ impl Reader<'_> {
         if let (Some(_), Some(second)) = (file.nodes.0.first(), file.node.0.first()) {
             let message = "give `nodes` or `[[node]]`, not both";
             return Err(ScenarioError::value(self.place(&second.name), message));
+        }
+        let mut named: BTreeMap<&str, Place> = BTreeMap::new();
+        let names = file.nodes.0.iter().chain(file.node.0.iter().map(|node| &node.name));
+        for name in names {
+            let place = self.place(name);
+            if let Some(first) = named.insert(name.as_ref(), place.clone()) {
+                let message =
+                    format!("two nodes are named `{}`, the first at {first}", name.as_ref());
+                return Err(ScenarioError::value(place, message));
+            }
         }
         for name in &file.nodes.0 {
             let node = Node { name: name.as_ref().clone(), position: None };
@@ -219,7 +241,9 @@ impl Reader<'_> {
         name: &Spanned<String>,
         parse: impl Fn(&str, &str) -> Result<Topology, ScenarioError>,
     ) -> Result<Topology, ScenarioError> {
-        let path = self.directory.join(name.as_ref());
+        let named = expand(name.as_ref());
+        let named = named.map_err(|problem| ScenarioError::value(self.place(name), problem))?;
+        let path = self.directory.join(named);
         parse(&text(&path)?, &path.display().to_string())
     }
 }

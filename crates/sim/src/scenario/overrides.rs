@@ -3,6 +3,7 @@
 //! An override changes the table that the scenario was read from. The table is then written as
 //! TOML and read like a file, so an override passes every check that a file passes.
 
+use ncmesh_engine::settings::parse;
 use toml::{Table, Value};
 
 use super::reader::Original;
@@ -51,7 +52,7 @@ fn put(table: &mut Table, key: &str, text: &str) -> Result<(), String> {
 /// the result is a list too: text that is not a TOML list is split at commas.
 fn value(text: &str, now: Option<&Value>) -> Value {
     // Text with a line break could define further keys, so anything but one value is plain text.
-    let parsed = toml::from_str::<Table>(&format!("value = {text}")).ok();
+    let parsed = parse::<Table>(&format!("value = {text}")).ok();
     let parsed =
         parsed.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
     match (parsed, now) {

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ncmesh_engine::Background;
+use ncmesh_engine::path::expand;
 use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::settings::parse;
 use ncmesh_engine::time::Duration;
 use ncmesh_medium::{ChannelConfig, LinkKind, LossMatrix, MediumConfig, RadioId};
 use toml::Spanned;
@@ -41,13 +43,13 @@ pub(super) fn scenario(
 ) -> Result<Scenario, ScenarioError> {
     // Errors of the parser have a place in the text, which becomes the line of the error.
     let syntax = |error| ScenarioError::toml(origin, text, &error);
-    let table = toml::from_str(text).map_err(syntax)?;
-    let file: File = toml::from_str(text).map_err(syntax)?;
+    let table = parse(text).map_err(syntax)?;
+    let file: File = parse(text).map_err(syntax)?;
     let reader = Reader { text, origin, directory };
 
     // The network and its medium.
     check_name(file.name.as_ref(), "name", &reader.place(&file.name))?;
-    let Mesh { nodes, loss, mobility } = reader.network(&file)?;
+    let Mesh { nodes, loss, mobility, notes } = reader.network(&file)?;
     let mtu = file.medium.table().mtu;
     let kinds = reader.link_kinds(&file, &nodes)?;
     let network = Network { nodes: &nodes, loss, kinds };
@@ -86,6 +88,7 @@ pub(super) fn scenario(
         scheme: file.scheme.as_ref().map(|scheme| scheme.get_ref().clone()),
         nodes,
         mobility,
+        notes,
         measure,
         processing,
         traffic: traffic?,
@@ -146,7 +149,10 @@ impl Reader<'_> {
         // A size or a file, not both.
         let content = match (traffic.size, &traffic.file) {
             (Some(Size(bytes)), None) => Content::Random { bytes },
-            (None, Some(file)) => Content::File(self.directory.join(file)),
+            (None, Some(file)) => match expand(file) {
+                Ok(file) => Content::File(self.directory.join(file)),
+                Err(problem) => return fail(self.place(&traffic.from), &problem),
+            },
             _ => return fail(self.place(&traffic.from), "give `size` or `file`, one of them"),
         };
         let background = traffic.background.and_then(Background::of);

@@ -3,16 +3,24 @@
 use super::error::Place;
 use super::shipped;
 use super::{Node, ScenarioError};
-use ncmesh_engine::name::{MAX_NODE_NAME, harmless, is_node_name};
+use flate2::read::MultiGzDecoder;
+use ncmesh_engine::name::{NODE_NAMES, harmless, is_node_name};
+use ncmesh_engine::text::decode;
 use ncmesh_engine::wording::did_you_mean;
 use ncmesh_medium::MAX_RADIOS;
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use toml::{Spanned, Table};
 
 /// Length of the longest file that is read, bytes. A loss matrix of 2,000 nodes fits.
 const LONGEST_FILE: u64 = 64 << 20;
+
+/// First bytes of files of gzip.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// First bytes of files of other programs that compress, and the names of these.
+const COMPRESSED: [(&[u8], &str); 4] =
+    [(b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"PK\x03\x04", "zip")];
 
 /// Range of the times of flows and streams, s.
 pub(super) const TIMES: std::ops::RangeInclusive<f64> = 0.0..=1e9;
@@ -48,28 +56,42 @@ pub(super) fn text(path: &Path) -> Result<String, ScenarioError> {
         return Ok(text.to_owned());
     }
 
-    // Read one byte more than allowed, to tell a file that is too long without reading all of it.
     let name = || path.display().to_string();
     let failed = |source| ScenarioError::Read { path: name(), source: advised(path, source) };
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(failed)?;
-    file.take(LONGEST_FILE + 1).read_to_string(&mut text).map_err(failed)?;
-    if text.len() as u64 > LONGEST_FILE {
-        return Err(ScenarioError::TooLong { path: name(), limit: LONGEST_FILE });
+    let read = |mut from: Box<dyn Read + '_>| {
+        // One byte more than allowed tells a file that is too long without reading all of it.
+        let mut bytes = Vec::new();
+        from.as_mut().take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > LONGEST_FILE {
+            return Err(ScenarioError::TooLong { path: name(), limit: LONGEST_FILE });
+        }
+        Ok(bytes)
+    };
+
+    // Traces often come compressed. Their first bytes tell, whatever the name.
+    let mut bytes = read(Box::new(std::fs::File::open(path).map_err(failed)?))?;
+    if bytes.starts_with(&GZIP) {
+        bytes = read(Box::new(MultiGzDecoder::new(bytes.as_slice())))?;
     }
-    Ok(text)
+    let invalid = |problem: String| failed(Error::new(ErrorKind::InvalidData, problem));
+    if let Some((_, program)) = COMPRESSED.iter().find(|(first, _)| bytes.starts_with(first)) {
+        return Err(invalid(format!(
+            "compressed by {program}: only gzip is read, unpack it first"
+        )));
+    }
+    decode(bytes).map_err(|problem| invalid(problem.to_string()))
 }
 
 /// Returns an error that names the shipped scenarios, if one of them may have been meant.
-fn advised(path: &Path, error: std::io::Error) -> std::io::Error {
-    if error.kind() != std::io::ErrorKind::NotFound || path.components().count() != 1 {
+fn advised(path: &Path, error: Error) -> Error {
+    if error.kind() != ErrorKind::NotFound || path.components().count() != 1 {
         return error;
     }
     let names = shipped::names().collect::<Vec<_>>().join(", ");
     let given = path.with_extension("");
     let question = did_you_mean(&given.to_string_lossy(), shipped::names());
     let message = format!("no such file; scenarios that are built in: {names}{question}");
-    std::io::Error::new(error.kind(), message)
+    Error::new(error.kind(), message)
 }
 
 /// Checks the name of a node and adds the node.
@@ -94,9 +116,7 @@ pub(super) fn check_name(name: &str, what: &str, place: &Place) -> Result<(), Sc
 
     // A name may come from a foreign file, so control characters are not printed.
     let shown: String = harmless(name).chars().take(80).collect();
-    let message = format!(
-        "{what} `{shown}`: must be 1 to {MAX_NODE_NAME} of letters, digits, `.`, `_` and `-`"
-    );
+    let message = format!("{what} `{shown}`: must be {NODE_NAMES}");
     Err(ScenarioError::value(place.clone(), message))
 }
 

@@ -213,7 +213,7 @@ impl Cubic {
         // before the loss (RFC 9438, 4.2).
         let current = f64::from(window);
         let epoch = *self.epoch.get_or_insert_with(|| {
-            self.k = ((self.last_max - current).max(0.0) / C).cbrt();
+            self.k = libm::cbrt((self.last_max - current).max(0.0) / C);
             self.origin = self.last_max.max(current);
             self.reno_window = current;
             now
@@ -222,7 +222,7 @@ impl Cubic {
         // Window that the curve reaches one round-trip time from now (RFC 9438, 4.2).
         let delay = self.delay_min.unwrap_or_default();
         let t = (now - epoch + delay).as_secs_f64();
-        let target = self.origin + C * (t - self.k).powi(3);
+        let target = self.origin + C * libm::pow(t - self.k, 3.0);
         let ahead = target - current;
         let mut per = if ahead > 0.0 { current / ahead } else { 100.0 * current };
 

@@ -5,6 +5,7 @@
 mod console;
 mod file_multicast;
 mod flows;
+mod formats;
 mod measured_beforehand;
 mod mobility;
 mod observers;

@@ -18,7 +18,7 @@ fn mean(cross: Cross, until: Until, trials: u64) -> (f64, f64) {
         (0..trials).map(|k| cross.transmissions(until, 1, k).unwrap() as f64 / packets).collect();
     let n = trials as f64;
     let mean = each.iter().sum::<f64>() / n;
-    let variance = each.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let variance = each.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1.0);
     (mean, (variance / n).sqrt())
 }
 

@@ -6,6 +6,8 @@
 //! | `fcd` | SUMO's floating car data: XML with the position of each vehicle by time | the vehicles' ids |
 //! | `ns2` | ns-2's movement files: `set X_` and `setdest` for each node | n1 is `$node_(0)` |
 //!
+//! The files may be compressed with gzip.
+//!
 //! A node moves in straight lines between the points of its [`Path`]. It stands at the first until
 //! that one's time, and stays at the last. `[medium.propagation]` says how far it is heard.
 
@@ -57,12 +59,32 @@ impl<'a> Paths<'a> {
         Ok(self.paths.len() - 1)
     }
 
-    /// Adds a point behind those of a node.
+    /// Adds a point behind those of a node, later than them.
     fn push(
+        &mut self,
+        node: usize,
+        point: (f64, [f64; 3]),
+        line: usize,
+    ) -> Result<(), ScenarioError> {
+        self.add_point(node, point, line, false)
+    }
+
+    /// Adds a point to which a node jumps, at the time of its last one or later.
+    fn jump(
+        &mut self,
+        node: usize,
+        point: (f64, [f64; 3]),
+        line: usize,
+    ) -> Result<(), ScenarioError> {
+        self.add_point(node, point, line, true)
+    }
+
+    fn add_point(
         &mut self,
         node: usize,
         (time, position): (f64, [f64; 3]),
         line: usize,
+        jumps: bool,
     ) -> Result<(), ScenarioError> {
         if !(0.0..=LATEST_S).contains(&time) {
             return Err(self.error(line, format!("time {time}: must be 0 to {LATEST_S:e} s")));
@@ -71,7 +93,8 @@ impl<'a> Paths<'a> {
             let message = format!("position {m:e}: must be within {FARTHEST_M:e} m of the origin");
             return Err(self.error(line, message));
         }
-        if let Some(end) = self.paths[node].end().filter(|end| *end >= time) {
+        let end = self.paths[node].end();
+        if let Some(end) = end.filter(|end| *end > time || (*end == time && !jumps)) {
             let name = &self.nodes[node].name;
             let message = format!("`{name}`: time {time} is not later than {end} before it");
             return Err(self.error(line, message));
@@ -93,7 +116,7 @@ impl<'a> Paths<'a> {
             let [x, y, z] = path.at(0.0);
             node.position = Some(Position { x, y, z });
         }
-        Ok(Topology { nodes: self.nodes, links: Vec::new(), paths: self.paths })
+        Ok(Topology { nodes: self.nodes, paths: self.paths, ..Topology::default() })
     }
 }
 
