@@ -2,11 +2,11 @@
 //!
 //! A packet has a coding vector `v` and a payload `p`; it is true if `p = v·X`, where `X` are the
 //! source symbols. Weights `z` over all packets that cancel both their vectors and their payloads
-//! are a *dependency*. The errors of false packets that were not made to fit each other are linearly
-//! independent, so every dependency has weight zero at each of them: the packets with a weight that
-//! is not zero agree. See J. Metzner and E. Kapturowski, "A General Decoding Technique Applicable to
-//! Replicated File Disagreement Location and Concatenated Code Decoding", IEEE Trans. Inf. Theory
-//! 36(4), 1990.
+//! are a *dependency*. The errors of false packets that were not made to fit each other are
+//! linearly independent, so every dependency has weight zero at each of them: the packets with a
+//! weight that is not zero agree. See J. Metzner and E. Kapturowski, "A General Decoding Technique
+//! Applicable to Replicated File Disagreement Location and Concatenated Code Decoding", IEEE Trans.
+//! Inf. Theory 36(4), 1990.
 //!
 //! Among packets of rank `k`, two more than there are false ones suffice. A sender that adds the
 //! same error to several packets is not found out so: what is decoded from packets that agree must

@@ -13,7 +13,8 @@
 //! the kept payloads with the inverse matrix, once. All arithmetic is in [`ncmesh_gf`].
 //!
 //! The `new` functions allocate everything; later calls do not allocate, except those of
-//! [`Separator`]. Randomness is always an argument. [`agreeing`] tells true packets from false ones.
+//! [`Separator`]. Randomness is always an argument. [`agreeing`] tells true packets from false
+//! ones.
 //!
 //! ```
 //! use ncmesh_code::{CodeError, Decoder, Encoder, Field, Shape, draw};

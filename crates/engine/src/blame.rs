@@ -1,8 +1,8 @@
 //! Neighbours that sent false packets.
 //!
 //! A packet is false if it is no combination of the generation that it names. A node that passes
-//! packets on before it has the whole generation cannot know that, so it is blamed only when it does
-//! so again. One that has the whole generation has checked it, and is blamed at once.
+//! packets on before it has the whole generation cannot know that, so it is blamed only when it
+//! does so again. One that has the whole generation has checked it, and is blamed at once.
 //!
 //! Whoever has the network's key can send packets under any id, so the blame may fall on a node
 //! whose name was taken. It therefore ends soon, and costs the node no more than that others are

@@ -25,7 +25,8 @@
 //! ```
 //!
 //! Files in the background have no share: others get several times what they used, up to all
-//! airtime. The bound of each is its engine's matter. Their frames have a mark, so that each node knows them, and nothing gives way to them.
+//! airtime. The bound of each is its engine's matter. Their frames have a mark, so that each node
+//! knows them, and nothing gives way to them.
 //!
 //! Where no other service was heard, nothing of this applies but the bounds that users set.
 //! Nothing is negotiated. A neighbour that tells of services that are not there costs this node

@@ -45,8 +45,8 @@ impl Pace {
         self.note(packet.flow, bound, airtime, now);
     }
 
-    /// Notes a packet that this node heard. A node that has sent none yet does not know its airtime,
-    /// and has nothing to hold back.
+    /// Notes a packet that this node heard. A node that has sent none yet does not know its
+    /// airtime, and has nothing to hold back.
     pub(crate) fn note_heard(&mut self, packet: Packet, bound: Background, now: Instant) {
         let airtime = self.byte_time.mul_f64(packet.len as f64);
         self.note(packet.flow, bound, airtime, now);

@@ -403,8 +403,8 @@ async fn streams(lab: &Lab, args: &RunArgs, scheme: &Entry) -> Result<Outcome, F
     Ok(outcome.map_err(late)??)
 }
 
-/// Returns the path of the file to send, the scenario's `index`-th. Random contents are written to a
-/// file first.
+/// Returns the path of the file to send, the scenario's `index`-th. Random contents are written to
+/// a file first.
 fn file_to_send(lab: &Lab, scenario: &Scenario, index: usize) -> Result<PathBuf, Failure> {
     match &scenario.traffic[index].content {
         Content::File(file) => Ok(file.clone()),

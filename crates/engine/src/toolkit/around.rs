@@ -1,7 +1,7 @@
 //! The way around next hops that link state promises, and that nothing comes of.
 //!
-//! Link state measures with short frames. A node may say hello and pass nothing on, and somebody may
-//! pass on short frames between distant nodes. An engine that finds out takes another way for a
+//! Link state measures with short frames. A node may say hello and pass nothing on, and somebody
+//! may pass on short frames between distant nodes. An engine that finds out takes another way for a
 //! while.
 
 use crate::Context;

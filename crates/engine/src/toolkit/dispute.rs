@@ -1,12 +1,12 @@
 //! A generation that was decoded to something false: its packets with their senders, until the true
 //! ones among them are found.
 //!
-//! Nothing is kept of packets while all is well. When a generation turns out false, the packets that
-//! it was made of are kept as they came, and a few more are asked for. Several ways lead to the true
-//! ones: packets that agree with each other ([`agreeing`]), all packets but those of one sender,
-//! those of one sender alone, the newest, and some drawn at random. Each is decoded and checked.
-//! Once the true generation is known, every packet is compared with it, so exactly the false ones
-//! are found, and their senders.
+//! Nothing is kept of packets while all is well. When a generation turns out false, the packets
+//! that it was made of are kept as they came, and a few more are asked for. Several ways lead to
+//! the true ones: packets that agree with each other ([`agreeing`]), all packets but those of one
+//! sender, those of one sender alone, the newest, and some drawn at random. Each is decoded and
+//! checked. Once the true generation is known, every packet is compared with it, so exactly the
+//! false ones are found, and their senders.
 //!
 //! If a sender writes most of the packets under the name of another, or makes the errors of many
 //! fit each other, no way leads there while it goes on. The oldest packets make room for new ones,

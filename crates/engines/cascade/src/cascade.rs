@@ -519,8 +519,8 @@ impl Cascade {
         let Some(flow) = self.flows.get_mut(&id) else { return false };
         let before = flow.held.told_rank(generation);
         let Some(given) = flow.held.settle(generation, cx.rng) else {
-            // Where the true packets were looked for in vain, more are wanted than the parent knows,
-            // or another parent.
+            // Where the true packets were looked for in vain, more are wanted than the parent
+            // knows, or another parent.
             if flow.held.told_rank(generation) < before {
                 flow.upstream.report(cx.now);
                 let parent = flow.upstream.parent.filter(|_| flow.held.is_stubborn(generation));
@@ -577,7 +577,8 @@ impl Cascade {
             if child.is_stale(report.number) {
                 return Err(DropReason::Stale);
             }
-            // A child whose own frames arrive speaks for itself, unless its reports take another way.
+            // A child whose own frames arrive speaks for itself, unless its reports take another
+            // way.
             let is_near = || way(cx.topology, report.child, cx.me, METRIC) == cx.me;
             if sender == report.child {
                 child.note_own(cx.now);

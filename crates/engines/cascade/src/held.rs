@@ -1,11 +1,11 @@
 //! Generations of a transfer that a node holds, and those that it lacks.
 //!
 //! Every node on the way decodes a generation once it is whole and checks it against the hash tree
-//! of the announcement. One that is false is disputed: its packets are kept, and more are taken from
-//! the parent alone, until the true ones among them are found
+//! of the announcement. One that is false is disputed: its packets are kept, and more are taken
+//! from the parent alone, until the true ones among them are found
 //! ([`dispute`](ncmesh_engine::toolkit::dispute)). Nothing of it is passed on meanwhile. A node may
-//! pass combinations on before its generation is whole, and a false packet with them; the next nodes
-//! find out as it does.
+//! pass combinations on before its generation is whole, and a false packet with them; the next
+//! nodes find out as it does.
 
 use super::frame::Data;
 use super::sending::Sending;
@@ -107,8 +107,8 @@ impl Held {
         self.open(generation).map_or(0, |decoder| decoder.rank() as u8)
     }
 
-    /// Returns the same as it is told to the parent: of a disputed generation, what is missing until
-    /// the true packets are looked for again is wanted.
+    /// Returns the same as it is told to the parent: of a disputed generation, what is missing
+    /// until the true packets are looked for again is wanted.
     pub(super) fn told_rank(&self, generation: u32) -> u8 {
         match self.generations.get(&generation) {
             Some(Generation::Disputed(dispute)) => {

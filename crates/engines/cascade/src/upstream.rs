@@ -255,9 +255,9 @@ impl Upstream {
         best.map(|(_, best)| best).or_else(around).or(Some(first))
     }
 
-    /// Returns a neighbour to take where all that look nearer are worthless: the parent, or else the
-    /// one with the shortest path, best one that does not lead over this node. It may take its data
-    /// from a node that serves it, or find another way as this node does.
+    /// Returns a neighbour to take where all that look nearer are worthless: the parent, or else
+    /// the one with the shortest path, best one that does not lead over this node. It may take its
+    /// data from a node that serves it, or find another way as this node does.
     fn around(
         &self,
         cx: &Context<'_>,

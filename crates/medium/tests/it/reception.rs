@@ -197,8 +197,8 @@ fn of_two_frames_with_rayleigh_powers_the_stronger_is_decoded() {
     let rounds = 5_000;
     let together: Vec<_> = (0..rounds).flat_map(|i| [(i * 10_000, 0), (i * 10_000, 2)]).collect();
     for loss in [0.05, 0.3, 0.7] {
-        let r = -f64::ln(1.0 - loss);
-        let p = f64::exp(-r) - f64::exp(-1.1 * r) / 1.1;
+        let r = -libm::log(1.0 - loss);
+        let p = libm::exp(-r) - libm::exp(-1.1 * r) / 1.1;
         let mean = 2.0 * rounds as f64 * p;
         let deviation = (2.0 * rounds as f64 * p).sqrt();
         let read = play(hidden(loss, LinkPower::Rayleigh), &together).0.len() as f64;

@@ -312,9 +312,9 @@ impl Node {
 pub(super) fn liar_hint(stack: &Stack, liar: Liar) -> String {
     let Liar { node, packets } = liar;
     format!(
-        "{packets} false packets of files came from {} (id {node}) and were left out; it is avoided \
-         for 30 s at a time; look at that node, and if it is sound, somebody who has this network's \
-         key sends in its name: give all your nodes a new key",
+        "{packets} false packets of files came from {} (id {node}) and were left out; it is \
+         avoided for 30 s at a time; look at that node, and if it is sound, somebody who has this \
+         network's key sends in its name: give all your nodes a new key",
         name_of(stack, node)
     )
 }

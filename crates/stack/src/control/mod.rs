@@ -41,8 +41,8 @@ const MAX_HELLO: usize =
 const PROBE_LEN: usize = 1000;
 /// Share of the airtime around a node that it and its neighbours may use for link states.
 const SHARE: f64 = 0.12;
-/// Part of that share, as far as nobody uses it, that one node may take. It trades the time in which
-/// news pass a node on which many depend for airtime where all have much to tell.
+/// Part of that share, as far as nobody uses it, that one node may take. It trades the time in
+/// which news pass a node on which many depend for airtime where all have much to tell.
 const OF_UNUSED: f64 = 0.25;
 /// Number of neighbours that a node without any reckons with.
 const LEAST_NEIGHBORS: usize = 4;

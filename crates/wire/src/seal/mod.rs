@@ -5,8 +5,8 @@
 //! the sender and the counter.
 //!
 //! The salt goes into a key derivation, so each start has a key of its own ([`aead`]), with sender
-//! and counter as the nonce. A nonce cannot repeat unless two starts draw the same 128 bits. Nothing
-//! has to be remembered from start to start.
+//! and counter as the nonce. A nonce cannot repeat unless two starts draw the same 128 bits.
+//! Nothing has to be remembered from start to start.
 
 mod aead;
 
@@ -121,9 +121,10 @@ impl Cipher {
         scratch.clear();
         scratch.extend_from_slice(body);
         if let Self::Sealed(key) = self {
-            StartKey::derive(&key.0, header.salt)
-                .open(number(header.sender, header.counter), head, scratch, *tag)
-                .map_err(|_| OpenError::Unauthentic)?;
+            let number = number(header.sender, header.counter);
+            if !StartKey::derive(&key.0, header.salt).open(number, head, scratch, *tag) {
+                return Err(OpenError::Unauthentic);
+            }
         }
         Opened::parse(header, scratch)
     }
