@@ -37,7 +37,7 @@ impl Given {
     }
 }
 
-/// What is held against one neighbour.
+/// The evidence against one neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     packets: u64,

@@ -63,7 +63,7 @@ impl Line {
             let Some(tap) = &self.tap else { continue };
             let heard = core::mem::take(&mut tap.borrow_mut().0);
             for (at, frame) in heard {
-                // What the neighbour of one end heard, the other end hears.
+                // The other end hears what the neighbour of one end heard.
                 match at {
                     1 => self.simulation.inject(NODES - 1, &frame),
                     2 => self.simulation.inject(0, &frame),

@@ -111,7 +111,7 @@ pub(crate) struct Child {
 pub(crate) struct GivenUp {
     /// Number behind the last of them.
     pub before: u32,
-    /// Those before this number are given up because there was no room here.
+    /// Packets before this number are given up because there was no room here.
     pub crowded: u32,
 }
 

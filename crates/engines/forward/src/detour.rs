@@ -22,7 +22,7 @@ const AVOIDED: Duration = Duration::from_secs(30);
 /// Most next hops that are kept.
 const MOST: usize = 64;
 
-/// What the MAC told of a next hop.
+/// The MAC's word on a next hop.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hop {
     /// Packets in a row that it gave up.

@@ -31,7 +31,7 @@ fn carried(text: &str) -> Result<Outcome, RunError> {
     run(&scenario, config, "multirate", limit, vec![], |_| ControlFlow::Continue(()))
 }
 
-/// What a node itself says of its reception is what the run measured.
+/// A node says itself of its reception what the run measured.
 #[test]
 fn a_receiver_tells_the_truth_about_order_delays_and_whole_seconds() {
     let line = crate::support::HIDDEN_LINE.replace("0.1 }", "0.3 }");
