@@ -39,9 +39,10 @@ def test_mc2_reaches_the_rate_that_its_page_says() -> None:
     assert names["result"].flows[0].packets_per_slot == pytest.approx(0.387, abs=0.0005)
 
 
-def test_the_example_scenario_is_one() -> None:
-    (example,) = blocks("reference/scenarios.md", "toml")
-    ncmesh.check(tomllib.loads(example), seed=1)
+def test_the_example_scenario_is_one_with_one_file_and_with_several() -> None:
+    example, files = (tomllib.loads(block) for block in blocks("reference/scenarios.md", "toml"))
+    ncmesh.check(example, seed=1)
+    ncmesh.check(example | files, seed=1)
 
 
 def test_the_example_campaign_is_one(tmp_path: Path) -> None:

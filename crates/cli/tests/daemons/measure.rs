@@ -85,7 +85,7 @@ fn what_cannot_be_measured_is_told() {
     assert_fails(&node.call(&["bandwidth", "n22"]), 6, &["\"n22\"", "did you mean `n2`?"]);
     assert_fails(&node.call(&["bandwidth", "n1"]), 2, &["this very node"]);
     for (more, words) in [
-        (["--seconds", "61"], ["seconds = 61", "0.1 to 60"]),
+        (["--seconds", "61"], ["--seconds <SECONDS>", "0.1 to 60"]),
         (["--bytes", "1330"], ["bytes = 1330", "braid carries packets of 9 to 1329"]),
     ] {
         assert_fails(&node.call(&[&["bandwidth", "n2"], &more[..]].concat()), 2, &words);
