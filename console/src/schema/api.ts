@@ -26,6 +26,11 @@ scheme?: string,
  */
 background?: number,
 /**
+ * The most of the file's data that the source sends, at least 1,000 bit/s. What is sent again
+ * counts, too.
+ */
+limit_bps?: number,
+/**
  * Its turn among the files that wait, if many are sent at once: 0 to 9, the highest first; 5
  * if absent.
  */

@@ -7,7 +7,7 @@ use crate::number::within;
 use crate::remote_args::{NoArgs, Remote, Remotely, WatchArgs};
 use crate::schemes::scheme_help;
 use crate::seconds::{seconds, within_seconds};
-use crate::stream_args::StreamCommand;
+use crate::stream_args::{StreamCommand, rate};
 use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
 #[cfg(feature = "manual")]
@@ -259,6 +259,9 @@ pub(crate) struct SendArgs {
     /// where there is no other traffic: 1 to 100 percent
     #[arg(long, value_name = "PERCENT", value_parser = airtime)]
     pub(crate) airtime: Option<Background>,
+    /// The most of the file's data that this node sends, for instance 200k, in bit/s; at least 1k
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub(crate) limit: Option<u64>,
     /// Turn of the file if many are sent at once: 0 to 9, the highest first [default: 5]
     #[arg(long, value_name = "PRIORITY", value_parser = within::<u8>(0..=9))]
     pub(crate) priority: Option<u8>,

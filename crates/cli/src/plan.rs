@@ -175,7 +175,8 @@ fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Vec<Traffic>, Failure>
         (None, None) => return Err(missing("file", "--send FILE")),
     };
     let background = planned.and_then(|planned| planned.background);
-    Ok(vec![Traffic { from, to, content, background }])
+    let limit_bps = planned.and_then(|planned| planned.limit_bps);
+    Ok(vec![Traffic { from, to, content, background, limit_bps }])
 }
 
 /// Returns the index of the node with this name.

@@ -142,7 +142,7 @@ pub(crate) struct StreamStopArgs {
 }
 
 /// Parses a bit rate.
-fn rate(text: &str) -> Result<u64, String> {
+pub(crate) fn rate(text: &str) -> Result<u64, String> {
     let rate = text.parse::<Rate>().map(|rate| rate.bits_per_second.round() as u64);
     rate.map_err(|_| "allowed is a bit rate such as 500k or 1.7M, in bit/s".into())
 }

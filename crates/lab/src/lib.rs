@@ -154,6 +154,8 @@ pub struct SendAs<'a> {
     pub scheme: &'a str,
     /// Whether it gives way to all else, and its bound on airtime.
     pub background: Option<Background>,
+    /// The most of its data that the source sends, bit/s.
+    pub limit_bps: Option<u64>,
 }
 
 impl Lab {
@@ -315,6 +317,7 @@ impl Lab {
             name: None,
             scheme: Some(how.scheme.into()),
             background: how.background.map(Background::percent),
+            limit_bps: how.limit_bps,
             priority: None,
         };
         let started: Started = self.client(from).post("/v1/transfers", &request).await?;

@@ -108,13 +108,15 @@ pub struct NewFile<'a> {
     pub contents: Vec<u8>,
     /// Whether it gives way to all else, and its bound on airtime.
     pub background: Option<Background>,
+    /// The most of its data that the source sends, bit/s.
+    pub limit_bps: Option<u64>,
 }
 
 impl<'a> NewFile<'a> {
     /// Returns an empty file from a node to others.
     #[must_use]
     pub fn new(scheme: &'static str, from: usize, to: Option<&'a [usize]>) -> Self {
-        Self { scheme, from, to, contents: Vec::new(), background: None }
+        Self { scheme, from, to, contents: Vec::new(), background: None, limit_bps: None }
     }
 }
 
@@ -326,7 +328,7 @@ impl Simulation {
     /// # Errors
     /// [`SimulationError`] if the node is switched off or the scheme refuses the file.
     pub fn send(&mut self, file: NewFile<'_>) -> Result<FlowId, SimulationError> {
-        let NewFile { scheme, from, to, contents, background } = file;
+        let NewFile { scheme, from, to, contents, background, limit_bps } = file;
         let receivers = match to {
             Some(to) => to.iter().map(|i| node_id(*i)).collect(),
             None => (0..self.hosts.len()).filter(|i| *i != from).map(node_id).collect(),
@@ -349,7 +351,7 @@ impl Simulation {
         let leaves = digest.leaves;
         let done = BTreeMap::new();
         let open = to.is_none();
-        let outgoing = Outgoing { manifest, leaves, receivers, done, open, background };
+        let outgoing = Outgoing { manifest, leaves, receivers, done, open, background, limit_bps };
 
         // The file must be readable before the engine asks for its first batch.
         host.storage.provide(flow, contents);

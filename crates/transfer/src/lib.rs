@@ -25,7 +25,7 @@
 //! | [`transfers`] | the transfers of one node: the table that engine and carrier work on |
 //! | [`source`], [`sink`] | a file that this node sends, and one that it receives |
 //! | [`frame`] | frames that all file schemes have |
-//! | `pace` | bounds on the airtime of files in the background |
+//! | `pace` | bounds on the airtime of files in the background, and on what sources send |
 
 pub mod acks;
 mod admission;

@@ -4,7 +4,7 @@ use crate::acks::AckCache;
 use crate::admission::Admission;
 use crate::announcements::Announcements;
 use crate::frame::{Ack, Version};
-use crate::pace::{Pace, Packet};
+use crate::pace::{Bounds, Pace, Packet};
 use crate::sink::{FileSink, SinkOutcome, SinkPhase};
 use crate::source::FileSource;
 use ncmesh_engine::counters::DropReason;
@@ -26,7 +26,7 @@ pub struct Transfers {
     acks_written: u32,
     /// Announcements on their way.
     pub announcements: Announcements,
-    /// Bounds on the airtime of files in the background.
+    /// Bounds on the airtime of files in the background, and on what sources send.
     pub(crate) pace: Pace,
 }
 
@@ -40,7 +40,7 @@ impl Transfers {
         }
     }
 
-    /// Returns whether the bound on a transfer's airtime lets data go now.
+    /// Returns whether the bounds on a transfer let data go now.
     #[must_use]
     pub fn is_within_bound(&self, flow: FlowId, now: Instant) -> bool {
         self.pace.is_open(flow, now)
@@ -55,9 +55,11 @@ impl Transfers {
 
     /// Notes a data packet that this node sent.
     pub(crate) fn note_sent(&mut self, packet: Packet, airtime: Duration, now: Instant) {
-        if let Some(bound) = self.bound(packet.flow) {
-            self.pace.note_sent(packet, bound, airtime, now);
-        }
+        let bounds = Bounds {
+            airtime: self.bound(packet.flow),
+            bps: self.sources.get(&packet.flow).and_then(|source| source.limit_bps),
+        };
+        self.pace.note_sent(packet, bounds, airtime, now);
     }
 
     /// Returns the bound on a transfer's airtime, if it has one.

@@ -38,6 +38,7 @@ pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
         name,
         scheme: Some(args.scheme),
         background: background.map(Background::percent),
+        limit_bps: args.limit,
         priority: args.priority,
     };
     let started: Started = client.post("/v1/transfers", &request)?;
@@ -105,13 +106,15 @@ fn summary(transfer: &Transfer) -> String {
         100 => ", in the background".into(),
         _ => format!(", in the background with at most {percent} % of the airtime"),
     });
+    let limit = transfer.limit_bps.map(|bps| format!(", at most {:.1} kbit/s", bps as f64 / 1e3));
     format!(
-        "{table}\n{}: {} sent {:.2} times over by the source{}{}",
+        "{table}\n{}: {} sent {:.2} times over by the source{}{}{}",
         transfer.id,
         show::bytes(transfer.size),
         transfer.sent.source_redundancy.unwrap_or(0.0),
         scheme.unwrap_or_default(),
-        background.unwrap_or_default()
+        background.unwrap_or_default(),
+        limit.unwrap_or_default()
     )
 }
 
@@ -162,6 +165,7 @@ mod tests {
             source: "n1".into(),
             scheme: Some("cascade".into()),
             background: None,
+            limit_bps: None,
             scheme_reason: Some("auto: the best on every measured mesh".into()),
             direction: Direction::Sending,
             state,
@@ -188,6 +192,8 @@ mod tests {
         sent.background = Some(10);
         let bounded = ", by cascade, in the background with at most 10 % of the airtime";
         assert_eq!(says(&sent), format!("{over}{bounded}"));
+        sent.limit_bps = Some(200_000);
+        assert_eq!(says(&sent), format!("{over}{bounded}, at most 200.0 kbit/s"));
     }
 
     #[test]

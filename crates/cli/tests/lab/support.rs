@@ -83,7 +83,7 @@ impl Building {
     /// Starts sending a file of this length. Returns the transfer's id.
     pub(crate) async fn send(&self, name: &str, length: usize) -> String {
         std::fs::write(self.file(name), contents(length)).unwrap();
-        let how = SendAs { scheme: "pacifier", background: None };
+        let how = SendAs { scheme: "pacifier", background: None, limit_bps: None };
         self.lab.send(self.from, &self.to, &self.file(name), how).await.unwrap()
     }
 

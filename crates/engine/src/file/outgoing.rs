@@ -23,6 +23,8 @@ pub struct Outgoing {
     pub open: bool,
     /// Whether it gives way to all else, and its bound on airtime.
     pub background: Option<Background>,
+    /// The most of its data that the source sends, bit/s.
+    pub limit_bps: Option<u64>,
 }
 
 /// Reason why the sending of a file cannot go on.

@@ -144,6 +144,7 @@ impl Net {
             done: BTreeMap::new(),
             open: false,
             background: None,
+            limit_bps: None,
         };
         let source = net.nodes.get_mut(&NodeId(1)).unwrap();
         source.storage.memory.provide(FLOW, net.contents.clone());

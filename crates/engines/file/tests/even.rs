@@ -249,6 +249,7 @@ fn a_file_arrives_over_two_lossy_hops() {
         done: Default::default(),
         open: false,
         background: None,
+        limit_bps: None,
     };
     stack.at(start, storage).send_file(even, outgoing).unwrap();
 

@@ -244,8 +244,9 @@ fn body<T>(request: Result<Json<T>, JsonRejection>) -> Result<T, ApiError> {
 }
 
 /// Ranges of the numbers in requests, by their keys.
-const RANGES: [(&str, &str); 8] = [
+const RANGES: [(&str, &str); 9] = [
     ("background", "1 to 100 percent"),
+    ("limit_bps", "1000 or more, in whole bit/s"),
     ("priority", "0 to 9"),
     ("count", "0 to 20"),
     ("seconds", "0.1 to 60"),

@@ -32,6 +32,8 @@ const REACH_PAUSE: Duration = Duration::from_millis(200);
 /// Pauses between attempts to open the files of resumed transfers.
 const PAUSES: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(64) };
 
+/// Least limit of what a source sends.
+const LEAST_LIMIT_BPS: u64 = 1_000;
 /// Highest priority of a file.
 const HIGHEST_PRIORITY: u8 = 9;
 
@@ -49,7 +51,7 @@ pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId
 }
 
 async fn offer(handle: &Handle, request: SendRequest) -> Result<FlowId, ApiError> {
-    let SendRequest { path, to, name, scheme, background, priority } = request;
+    let SendRequest { path, to, name, scheme, background, limit_bps, priority } = request;
 
     // Check everything that needs no reading: name, scheme, receivers, file, size.
     let name = sent_name(&path, name)?;
@@ -59,6 +61,10 @@ async fn offer(handle: &Handle, request: SendRequest) -> Result<FlowId, ApiError
         .map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
     let scheme = choice.entry.name;
     let background = background.map(checked_background).transpose()?;
+    if let Some(bps) = limit_bps.filter(|bps| *bps < LEAST_LIMIT_BPS) {
+        let problem = format!("limit_bps = {bps}: allowed is {LEAST_LIMIT_BPS} or more");
+        return Err(ApiError::new(ErrorCode::BadRequest, problem));
+    }
     let priority = priority.unwrap_or(USUAL_PRIORITY);
     if priority > HIGHEST_PRIORITY {
         let problem = format!("priority = {priority}: allowed is 0 to {HIGHEST_PRIORITY}");
@@ -89,6 +95,7 @@ async fn offer(handle: &Handle, request: SendRequest) -> Result<FlowId, ApiError
         done: BTreeMap::new(),
         open,
         background,
+        limit_bps,
         priority,
     };
     start(handle, outgoing, file, digest).await?;

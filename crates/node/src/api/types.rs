@@ -390,6 +390,8 @@ pub struct Transfer {
     /// At the source of a file that gives way to all else: the most of the airtime around a node
     /// that it takes, percent.
     pub background: Option<u8>,
+    /// At the source: the most of its data that it sends, bit/s.
+    pub limit_bps: Option<u64>,
     /// Direction, as seen from this node.
     pub direction: Direction,
     /// State of the transfer.
@@ -465,6 +467,11 @@ pub struct SendRequest {
     #[serde(default)]
     #[ts(optional)]
     pub background: Option<u8>,
+    /// The most of the file's data that the source sends, at least 1,000 bit/s. What is sent again
+    /// counts, too.
+    #[serde(default)]
+    #[ts(optional, type = "number")]
+    pub limit_bps: Option<u64>,
     /// Its turn among the files that wait, if many are sent at once: 0 to 9, the highest first; 5
     /// if absent.
     #[serde(default)]

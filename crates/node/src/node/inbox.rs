@@ -162,6 +162,7 @@ impl Inbox {
             scheme: None,
             scheme_reason: None,
             background: None,
+            limit_bps: None,
             direction: Direction::Receiving,
             state: State::Lost,
             reason: Some(SOURCE_GONE.into()),

@@ -367,6 +367,7 @@ impl Node {
             done: file.done.clone(),
             open: file.open,
             background: file.background,
+            limit_bps: file.limit_bps,
         };
         let now = self.clock.now();
         let scheme = self.stack.scheme(&file.scheme).ok_or(SendError::UnknownScheme);

@@ -86,6 +86,7 @@ impl Sending {
             scheme: Some(file.scheme.clone()),
             scheme_reason: file.scheme_reason.clone(),
             background: file.background.map(Background::percent),
+            limit_bps: file.limit_bps,
             direction: Direction::Sending,
             state: State::Invited,
             reason: Some(format!("waits for its turn, {before} before it")),
@@ -171,6 +172,7 @@ mod tests {
             done: BTreeMap::new(),
             open: true,
             background: None,
+            limit_bps: None,
             priority,
         }
     }

@@ -217,6 +217,7 @@ async fn a_hostile_member_grows_no_table_beyond_its_bound() {
             done: BTreeMap::new(),
             open: true,
             background: None,
+            limit_bps: None,
             priority: 5,
         };
         node.sending.insert(file);

@@ -227,6 +227,7 @@ impl Node {
             scheme: self.stack.transfer_scheme(t.flow).map(Into::into),
             scheme_reason: sent.and_then(|file| file.scheme_reason.clone()),
             background: sent.and_then(|file| file.background).map(Background::percent),
+            limit_bps: sent.and_then(|file| file.limit_bps),
             direction: match t.direction {
                 file::Direction::Sending => Direction::Sending,
                 file::Direction::Receiving => Direction::Receiving,

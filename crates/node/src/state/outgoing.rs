@@ -42,6 +42,8 @@ pub struct OutgoingFile {
     pub open: bool,
     /// Whether it gives way to all else, and its bound on airtime.
     pub background: Option<Background>,
+    /// The most of its data that this node sends, bit/s.
+    pub limit_bps: Option<u64>,
     /// Its turn among the files that wait: 0 to 9, the highest first.
     pub priority: u8,
 }
@@ -67,6 +69,8 @@ struct Record {
     /// In percent.
     #[serde(default)]
     background: Option<u8>,
+    #[serde(default)]
+    limit_bps: Option<u64>,
     #[serde(default = "usual_priority")]
     priority: u8,
 }
@@ -88,6 +92,7 @@ impl OutgoingFile {
             done: record.done.into_iter().filter_map(final_state).collect(),
             open: record.open,
             background: record.background.and_then(Background::of),
+            limit_bps: record.limit_bps,
             priority: record.priority,
         })
     }
@@ -106,6 +111,7 @@ impl OutgoingFile {
             done: self.done.iter().map(|(node, state)| (node.0, state.code())).collect(),
             open: self.open,
             background: self.background.map(Background::percent),
+            limit_bps: self.limit_bps,
             priority: self.priority,
         };
         Ok(serde_json::to_vec_pretty(&record)?)
@@ -237,6 +243,7 @@ mod tests {
             done: BTreeMap::new(),
             open: true,
             background: Background::of(10),
+            limit_bps: Some(200_000),
             priority: 5,
         };
         journal.save(&file).unwrap();

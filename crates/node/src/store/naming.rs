@@ -23,7 +23,7 @@ static TRYING: Mutex<()> = Mutex::new(());
 pub enum Naming {
     /// The announced ones. Files whose name the file system refuses are refused.
     Announced,
-    /// They get [`alternative`] names.
+    /// They get alternative names.
     Adapted,
 }
 

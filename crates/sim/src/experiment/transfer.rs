@@ -45,6 +45,7 @@ impl Sending {
             let file = NewFile {
                 contents: contents.clone(),
                 background: traffic.background,
+                limit_bps: traffic.limit_bps,
                 ..NewFile::new(scheme, from, Some(&to))
             };
             let flow = world.sim.send(file)?;

@@ -173,6 +173,8 @@ ncmesh_engine::settings! {
         /// Sends it in the background, where it gives way to all else at once: the most of the
         /// airtime around a node that it takes, also alone.
         pub(super) background: Option<u8> = None, within 1..=100, unit "%";
+        /// The most of its data that the source sends; what it sends again counts, too.
+        pub(super) limit: Option<BitRate> = None, above 0, allowed ALLOWED_RATES;
     }
 }
 

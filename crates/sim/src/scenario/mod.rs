@@ -156,6 +156,8 @@ pub struct Traffic {
     pub content: Content,
     /// Whether it gives way to all else, and its bound on airtime.
     pub background: Option<Background>,
+    /// The most of its data that the source sends, bit/s.
+    pub limit_bps: Option<u64>,
 }
 
 /// Transport protocol that produces the packets of a flow.

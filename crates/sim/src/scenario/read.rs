@@ -156,7 +156,8 @@ impl Reader<'_> {
             _ => return fail(self.place(&traffic.from), "give `size` or `file`, one of them"),
         };
         let background = traffic.background.and_then(Background::of);
-        Ok(Traffic { from, to, content, background })
+        let limit_bps = traffic.limit.map(|limit| limit.0);
+        Ok(Traffic { from, to, content, background, limit_bps })
     }
 }
 

@@ -90,6 +90,21 @@ fn a_file_in_the_background_gives_way_to_a_connection() {
     }
 }
 
+/// 1 MB at 200 kbit/s takes 40 s, and more with what is sent again.
+#[test]
+fn a_source_sends_no_more_of_a_file_than_its_limit() {
+    let limited = |size: &str| {
+        let file = file(size);
+        format!("{}, limit = \"200k\" }}\n", file.trim_end().trim_end_matches(" }"))
+    };
+    for (name, mesh) in meshes() {
+        let outcome = outcome(&mesh, &limited("1MB"));
+        let sent = outcome.transfer().unwrap().source_redundancy * 40.0;
+        let seconds = seconds(&outcome);
+        assert!(seconds > 0.95 * sent && seconds < 1.25 * sent, "{name}: {seconds} of {sent} s");
+    }
+}
+
 /// A file without a bound does not wait for one of the same node that may take little airtime.
 #[test]
 fn files_in_the_background_have_bounds_of_their_own() {

@@ -59,6 +59,8 @@ pub struct FileSource {
     open_to_all: bool,
     /// Whether it gives way to all else, and its bound on airtime.
     pub background: Option<Background>,
+    /// The most of its data that this node sends, bit/s.
+    pub(crate) limit_bps: Option<u64>,
     announce_timer: AnnounceTimer,
     /// Epoch in which somebody else announced this transfer in the name of this node. It is
     /// answered in a later one.
@@ -96,6 +98,7 @@ impl FileSource {
             packets_sent: 0,
             open_to_all: outgoing.open,
             background: outgoing.background,
+            limit_bps: outgoing.limit_bps,
             announce_timer: AnnounceTimer::new(now),
             belied_in: None,
             topology_version: None,
