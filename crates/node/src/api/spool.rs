@@ -6,7 +6,7 @@ use crate::node::Handle;
 use crate::state::{Contents, Spool};
 use axum::body::Body;
 use http_body_util::BodyExt;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -22,8 +22,9 @@ pub(super) async fn keep(handle: &Handle, body: Body) -> Result<Spooled, ApiErro
         own.collect(&sent, SystemTime::now())?;
         own.create()
     });
-    let Contents { path, file } = made.await?.map_err(|e| unwritten(&e))?;
-    if let Err(e) = copy(body, file).await {
+    let contents = made.await?.map_err(|e| unwritten(&e))?;
+    let path = contents.path.clone();
+    if let Err(e) = copy(body, contents).await {
         let left = path.clone();
         // If they cannot be removed now, they are collected later.
         let _ = blocking(move || spool.remove(&left)).await?;
@@ -33,13 +34,13 @@ pub(super) async fn keep(handle: &Handle, body: Body) -> Result<Spooled, ApiErro
 }
 
 /// Writes a body into a file.
-async fn copy(mut body: Body, mut file: std::fs::File) -> Result<(), ApiError> {
+async fn copy(mut body: Body, mut contents: Contents) -> Result<(), ApiError> {
     while let Some(frame) = body.frame().await {
         let broken =
             |e| ApiError::new(ErrorCode::BadRequest, format!("the contents broke off: {e}"));
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
-        let written = move || file.write_all(&data).map(|()| file);
-        file = blocking(written).await?.map_err(|e| unwritten(&e))?;
+        let written = move || contents.append(&data).map(|()| contents);
+        contents = blocking(written).await?.map_err(|e| unwritten(&e))?;
     }
     Ok(())
 }

@@ -1,10 +1,12 @@
 //! Contents that a client hands over instead of the path of a file: standard input, a pipe, files
 //! of `/proc`, whose length no file system knows. They are kept here until they are sent.
 
+use crate::config::SpaceLimits;
 use crate::root::Root;
+use crate::store::space;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -25,8 +27,20 @@ pub struct Spool {
 pub struct Contents {
     /// Their path, as a transfer names it.
     pub path: PathBuf,
-    /// The open file.
-    pub file: File,
+    file: File,
+    limits: SpaceLimits,
+}
+
+impl Contents {
+    /// Appends bytes. The file system keeps the reserve that it keeps beside an inbox: standard
+    /// input may have no end.
+    ///
+    /// # Errors
+    /// They cannot be written, or there is no space.
+    pub fn append(&mut self, data: &[u8]) -> io::Result<()> {
+        space::check(&self.file, 0, data.len() as u64, &self.limits)?;
+        self.file.write_all(data)
+    }
 }
 
 impl Spool {
@@ -42,7 +56,8 @@ impl Spool {
     pub fn create(&self) -> io::Result<Contents> {
         let name = Path::new(DIR).join(format!("{:016x}", getrandom::u64()?));
         let path = std::path::absolute(self.state.join(&name))?;
-        Ok(Contents { path, file: self.state.create(&name)? })
+        let limits = SpaceLimits { max_bytes: None, reserve: None };
+        Ok(Contents { path, file: self.state.create(&name)?, limits })
     }
 
     /// Removes contents that were sent, or will not be. Paths of other files are left alone.
@@ -83,16 +98,16 @@ impl Spool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use std::io::ErrorKind;
 
     #[test]
     fn contents_stay_until_they_are_sent_or_abandoned() {
         let dir = tempfile::tempdir().unwrap();
         let spool = Spool::open(Arc::new(Root::make(dir.path()).unwrap())).unwrap();
         let write = || {
-            let Contents { path, mut file } = spool.create().unwrap();
-            file.write_all(b"text").unwrap();
-            path
+            let mut contents = spool.create().unwrap();
+            contents.append(b"text").unwrap();
+            contents.path
         };
         let sent = write();
         let left = write();
@@ -104,6 +119,11 @@ mod tests {
         assert!(sent.exists() && !left.exists());
         spool.remove(&sent).unwrap();
         assert!(!sent.exists());
+
+        let mut contents = spool.create().unwrap();
+        contents.limits.reserve = Some(u64::MAX);
+        let error = contents.append(b"text").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageFull);
 
         // The files of users are theirs.
         let own = dir.path().join("own");

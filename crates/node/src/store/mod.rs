@@ -11,7 +11,7 @@ pub mod journal;
 pub mod naming;
 pub mod parts;
 pub mod reception;
-mod space;
+pub(crate) mod space;
 
 use crate::config::SpaceLimits;
 use journal::Journal;

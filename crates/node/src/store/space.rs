@@ -33,7 +33,7 @@ pub(super) fn used(inbox: &Root, limits: &SpaceLimits) -> io::Result<u64> {
 }
 
 /// Checks that `bytes` more fit an inbox whose files take `used`. `on` is a file of it.
-pub(super) fn check(on: impl AsFd, used: u64, bytes: u64, limits: &SpaceLimits) -> io::Result<()> {
+pub(crate) fn check(on: impl AsFd, used: u64, bytes: u64, limits: &SpaceLimits) -> io::Result<()> {
     let StatVfs { f_blocks, f_bavail, f_frsize, .. } = fstatvfs(on)?;
     let share = (f_blocks.saturating_mul(f_frsize) / RESERVED_SHARE).min(MAX_RESERVE);
     let reserve = limits.reserve.unwrap_or(share);
