@@ -12,12 +12,12 @@ const HEAD: &str = "[node]\nid = 3\nkey = \"000102030405060708090a0b0c0d0e0f1011
 fuzz_target!(|text: &str| {
     // The fuzzer must not open files of this machine.
     if !text.contains("key_file") {
-        check(text.to_owned());
-        check(format!("{HEAD}{text}"));
+        check(text);
+        check(&format!("{HEAD}{text}"));
     }
 });
 
-fn check(text: String) {
+fn check(text: &str) {
     match NodeConfig::parse(Path::new("node.toml"), text) {
         Ok(config) => {
             // A node can name itself, and an error found later finds its place in the file.
