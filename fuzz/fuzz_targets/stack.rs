@@ -58,6 +58,7 @@ fn send(stack: &mut Stack, scheme: Scheme, serial: u32, storage: &mut MemoryStor
         done: Default::default(),
         open: true,
         background: None,
+        limit_bps: None,
     };
     stack.at(Instant::default(), storage).send_file(scheme, outgoing).unwrap();
 }
