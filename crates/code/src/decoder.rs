@@ -6,7 +6,7 @@
 //! speed of the processor's multiplier.
 
 use crate::basis::{Absorbed, Basis, unit_column};
-use crate::error::CodeError;
+use crate::error::{CodeError, same_length};
 use crate::shape::Shape;
 use crate::store::Store;
 use ncmesh_gf::{GfError, Kernels, RowsMut};
@@ -90,6 +90,24 @@ impl Decoder {
         // that number is taken, the symbol counts as any other packet.
         self.uncoded[number] = coefficients[number] == 1 && unit_column(coefficients).is_some();
         Ok(Absorbed::Innovative)
+    }
+
+    /// Takes the source symbols themselves, one after the other, in place of all packets so far.
+    ///
+    /// # Errors
+    /// [`CodeError::Length`] unless there are `k * symbol_size` bytes. The decoder does not change
+    /// then.
+    pub fn load(&mut self, source: &[u8]) -> Result<(), CodeError> {
+        let shape = self.shape();
+        same_length("source symbols", shape.capacity(), source.len())?;
+        self.clear();
+        let mut unit = vec![0; shape.generation_size()];
+        for (index, symbol) in source.chunks(shape.symbol_size()).enumerate() {
+            unit[index] = 1;
+            self.absorb(&unit, symbol)?;
+            unit[index] = 0;
+        }
+        Ok(())
     }
 
     /// Returns whether the packets so far determine source symbol `index`.

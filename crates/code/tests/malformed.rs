@@ -87,6 +87,17 @@ impl RngCore for Stuck {
 }
 
 #[test]
+fn a_decoder_takes_a_whole_generation_in_place_of_its_packets() {
+    let mut decoder = Decoder::new(Shape::new(Field::Gf256, 3, 4).unwrap());
+    decoder.absorb(&[1, 2, 3], &[9; 4]).unwrap();
+    let source: Vec<u8> = (0..12).collect();
+    assert!(matches!(decoder.load(&source[1..]), Err(CodeError::Length { .. })));
+    assert_eq!(decoder.rank(), 1);
+    decoder.load(&source).unwrap();
+    assert_eq!(decoder.decode(), Some(&source[..]));
+}
+
+#[test]
 fn drawing_ends_even_with_a_stuck_generator() {
     let mut out = [0; 3];
     draw(Field::Gf256, &mut Stuck, &mut out);

@@ -9,6 +9,7 @@
 //! preferred to it.
 
 use crate::time::{Duration, Instant};
+use crate::toolkit::bounded::make_room;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
@@ -69,11 +70,7 @@ impl Blame {
             return false;
         }
         self.entries.retain(|_, entry| now.since(entry.at) < NAMED);
-        if self.entries.len() >= MOST && !self.entries.contains_key(&node) {
-            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.at);
-            let oldest = oldest.map(|(node, _)| *node);
-            oldest.and_then(|node| self.entries.remove(&node));
-        }
+        make_room(&mut self.entries, &node, MOST, |entry| entry.at);
         let before = self.entries.get(&node).copied();
         let is_again = before.is_some_and(|entry| now.since(entry.at) < AVOIDED);
         let is_to_blame = given.vouched > 0 || is_again;

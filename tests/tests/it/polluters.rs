@@ -154,7 +154,7 @@ impl Shape {
     }
 }
 
-/// False packets: under this name, one in so many.
+/// False packets: the name that they are sent under, and the share of them, one in this number.
 #[derive(Clone, Copy, Debug)]
 struct Lie {
     name: Name,

@@ -9,18 +9,15 @@ use crate::topology::{Metric, Paths};
 use ncmesh_wire::NodeId;
 
 /// Returns the neighbour with the shortest of these paths to their destination that does not lead
-/// back over this node, of those that are not `out`.
+/// back over this node, of those that are not out.
 pub fn around(
     cx: &Context<'_>,
     paths: &Paths,
     metric: Metric,
     is_out: impl Fn(NodeId) -> bool,
 ) -> Option<NodeId> {
-    let leads_back = |node: NodeId| {
-        core::iter::successors(paths.parent(node), |n| paths.parent(*n)).any(|n| n == cx.me)
-    };
     let neighbors = cx.topology.links_from(cx.me).map(|(node, _)| node);
-    let usable = neighbors.filter(|node| !is_out(*node) && !leads_back(*node));
+    let usable = neighbors.filter(|node| !is_out(*node) && !paths.leads_over(*node, cx.me));
     let costs = usable.filter_map(|node| {
         let to = cx.topology.delivery(cx.me, node);
         let back = cx.topology.delivery(node, cx.me);

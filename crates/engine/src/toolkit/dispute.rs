@@ -119,7 +119,8 @@ impl Dispute {
         self.lacks == 0
     }
 
-    /// Returns whether so many packets were taken in vain that another sender may do better.
+    /// Returns whether another sender may do better, after as many packets in vain as make a second
+    /// generation.
     #[must_use]
     pub fn is_stubborn(&self) -> bool {
         self.suspects.len() >= 2 * self.shape.generation_size() + FIRST

@@ -74,6 +74,12 @@ impl Paths {
         path
     }
 
+    /// Returns whether the path between the root and `node` leads over another node.
+    #[must_use]
+    pub fn leads_over(&self, node: NodeId, other: NodeId) -> bool {
+        std::iter::successors(self.parent(node), |at| self.parent(*at)).any(|at| at == other)
+    }
+
     /// Returns the first node behind the root on the path to `node`; `None` if there is no path.
     #[must_use]
     pub fn first_hop(&self, node: NodeId) -> Option<NodeId> {

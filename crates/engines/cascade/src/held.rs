@@ -234,14 +234,8 @@ impl Held {
             return None;
         }
         let settled = dispute.settle(rng, |symbols| is_genuine(manifest, generation, symbols))?;
-        let shape = manifest.geometry.shape(generation);
-        let mut decoder = Box::new(Decoder::new(shape));
-        let mut unit = vec![0; shape.generation_size()];
-        for (number, symbol) in settled.symbols.chunks(shape.symbol_size()).enumerate() {
-            unit[number] = 1;
-            decoder.absorb(&unit, symbol).ok()?;
-            unit[number] = 0;
-        }
+        let mut decoder = Box::new(Decoder::new(manifest.geometry.shape(generation)));
+        decoder.load(&settled.symbols).ok()?;
         let held = Generation::Open { decoder, origins: Vec::new() };
         self.generations.insert(generation, held);
         Some(settled.given)

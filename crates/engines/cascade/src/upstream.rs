@@ -265,10 +265,7 @@ impl Upstream {
         others: impl Iterator<Item = NodeId>,
     ) -> Option<NodeId> {
         let usable = others.filter(|n| self.cost(cx, paths, *n).is_finite());
-        let leads_over_me = |node: NodeId| {
-            core::iter::successors(paths.parent(node), |n| paths.parent(*n)).any(|n| n == cx.me)
-        };
-        let order = |node: NodeId| (self.parent != Some(node), leads_over_me(node));
+        let order = |node: NodeId| (self.parent != Some(node), paths.leads_over(node, cx.me));
         usable.min_by(|a, b| {
             let cost = |node: NodeId| self.cost(cx, paths, node);
             order(*a).cmp(&order(*b)).then(cost(*a).total_cmp(&cost(*b))).then(a.cmp(b))

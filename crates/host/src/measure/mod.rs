@@ -78,7 +78,7 @@ pub struct Bandwidth {
     pub bytes: u64,
     /// Time for which packets were sent, or in which they arrived if that is longer. A scheme that
     /// hands up many packets at once would otherwise seem faster than it is. At a rate, at least
-    /// the time that so many packets take at it.
+    /// the time that the packets take at that rate.
     pub elapsed: Duration,
 }
 

@@ -109,13 +109,7 @@ impl CodedBuffer {
             Check::Disputed(dispute) => {
                 let settled =
                     dispute.is_due().then(|| dispute.settle(rng, is_genuine)).flatten()?;
-                let shape = self.decoder.shape();
-                let mut unit = vec![0; shape.generation_size()];
-                for (number, symbol) in settled.symbols.chunks(shape.symbol_size()).enumerate() {
-                    unit[number] = 1;
-                    self.decoder.absorb(&unit, symbol).ok()?;
-                    unit[number] = 0;
-                }
+                self.decoder.load(&settled.symbols).ok()?;
                 self.check = Check::Genuine;
                 Some(settled)
             }
