@@ -6,8 +6,7 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
-use ncmesh_engine::toolkit::hop::{AnswerPolicy, AnswerTime};
-use ncmesh_engine::toolkit::sequence::is_older;
+use ncmesh_engine::toolkit::hop::{self, AnswerPolicy, AnswerTime, Standing, StandingPolicy};
 use ncmesh_wire::NodeId;
 use std::ops::Range;
 
@@ -25,18 +24,32 @@ const LEAST_BACK: f64 = 0.1;
 /// Packet times until what was sent last counts as lost, if nothing is heard.
 const LOST_PACKETS: f64 = 12.0;
 const LONGEST: Duration = Duration::from_millis(250);
-/// Least packet times for which the answer to a question is waited for.
-const LEAST_ANSWER: f64 = 3.0;
 /// When its answer is late. RFC 6298 takes four deviations: there a spurious repetition costs more
 /// than the wait.
-const ANSWERS: AnswerPolicy = AnswerPolicy { deviations: 1.0, first_deviates: true };
+const ANSWERS: AnswerPolicy = AnswerPolicy {
+    deviations: 1.0,
+    first_deviates: true,
+    unlearned: LOST_PACKETS,
+    least: 3.0,
+    most: Some(LOST_PACKETS),
+};
 /// Answers that should have come until that time doubles. Over a link that delivers 0.2 each way,
 /// most questions and answers are lost, and the next hop is there all the same.
 const DOUBLE_AFTER: f64 = 1.5;
 /// Least chance of an answer that is believed.
 const LEAST_CHANCE: f64 = 0.05;
-/// Answers that should have come from which on it is asked by frames without packets.
-const SILENT: f64 = 1.5;
+/// Where it stands. If it is silent it is asked by frames without packets, and one on trial gets
+/// nothing else. What has waited until it is given up is given up, too. Without traffic it need
+/// not be heard.
+const STANDING: StandingPolicy = StandingPolicy {
+    silent: 1.5,
+    on_trial: 4.0,
+    unheard: 32.0,
+    in_vain: 64.0,
+    given_up: Some(Duration::from_secs(2)),
+    forgotten: None,
+    never_heard: None,
+};
 /// Packets that the next hop should be missing before it is asked, if nothing waits here but more
 /// is on its way here.
 const UNCERTAIN: f64 = 0.3;
@@ -47,12 +60,6 @@ const UNCERTAIN_MEANWHILE: f64 = 1.5;
 const UNASKED: f64 = 8.0;
 /// Packet times since it was heard after which it is asked in any case.
 const UNASKED_TIMES: f64 = 24.0;
-/// It gets only polls once this many answers should have arrived and none did.
-const MISSING_ANSWERS: f64 = 4.0;
-/// Packets that arrive there without its being heard, at most.
-const UNHEARD: f64 = 32.0;
-/// Packets that arrive there without its gaining, at most.
-const IN_VAIN: f64 = 64.0;
 /// Packet times in which it sends a packet on, whether that is heard or not.
 const PASSES_ON: f64 = 6.0;
 /// Share of what link state promised below which what is sent collides, so that turns begin.
@@ -65,11 +72,7 @@ const UNPAIRED: Duration = Duration::from_secs(5);
 /// at most: the next hop may handle a frame after the one that follows it.
 const UNCONFIRMED: Duration = Duration::from_millis(500);
 const MOST_UNCONFIRMED: u32 = 32;
-/// Time after which a next hop that was asked and not heard is given up, if another is there. What
-/// has waited so long for it is given up, too.
-const GIVEN_UP: Duration = Duration::from_secs(2);
-/// The number of its last frame, and what it carries, count for so long. No radio holds a frame
-/// back for longer, and a forged number does harm no longer.
+/// Time for which what it carries counts.
 const LATELY: Duration = Duration::from_secs(1);
 
 /// The next hop, as the node before it knows it.
@@ -79,28 +82,18 @@ pub(crate) struct Child {
     pub state: State,
     /// Span of the combinations that it may not have decoded yet.
     combined: Range<u32>,
-    number: Option<u16>,
-    heard_at: Instant,
-    /// When it was last heard to have more.
-    gained_at: Instant,
+    standing: Standing,
     /// Share of the packets that arrive there.
     delivery: CountedDelivery,
     /// Share of its frames that arrive here.
     back: f64,
     /// Packets on their way there.
     pub flight: Flight,
-    /// Polls since it was last heard that were lost.
-    unanswered: u32,
-    /// Packets since it last gained, and repeated ones since it gained or had room.
-    in_vain: u32,
+    /// Repeated packets since it gained or had room.
     quiet: u32,
     /// When something was sent to it last, and when that counts as lost.
     sent_at: Instant,
     lost_at: Option<Instant>,
-    /// When it was asked by a packet that is no repetition, if it was not heard since.
-    asked_at: Option<Instant>,
-    /// Whether it was asked, again or not, since it was heard.
-    is_asked: bool,
     /// The packets that its MAC acknowledged, while it did not say itself that it has them.
     unconfirmed: Option<Unconfirmed>,
     answers: AnswerTime,
@@ -148,19 +141,13 @@ impl Child {
             node,
             state: State { needs, ..State::default() },
             combined: 0..0,
-            number: None,
-            heard_at: now,
-            gained_at: now,
+            standing: Standing::new(now),
             delivery: CountedDelivery::new(link.there, &COUNT),
             back: link.back.max(LEAST_BACK),
             flight: Flight::default(),
-            unanswered: 0,
-            in_vain: 0,
             quiet: 0,
             sent_at: now,
             lost_at: None,
-            asked_at: None,
-            is_asked: false,
             unconfirmed: None,
             answers: AnswerTime::default(),
             paired: Vec::new(),
@@ -180,8 +167,7 @@ impl Child {
     ) -> Option<u32> {
         let Said { state, number } = said;
         let Pace { room, packet_time } = pace;
-        let is_recent = now.since(self.heard_at) < LATELY;
-        if is_recent && self.number.is_some_and(|last| is_older(number, last)) {
+        if self.standing.is_stale(number, now) {
             return None;
         }
         let grown = state.total().saturating_sub(self.state.total());
@@ -189,7 +175,7 @@ impl Child {
         let gain = f64::from(grown).min(covered);
         // Packets after the one that gave it all there was say nothing.
         let counted = if lacks { covered } else { covered.min(gain / self.delivery()) };
-        if self.number.is_some() && counted > 0.0 {
+        if self.standing.was_heard() && counted > 0.0 {
             self.delivery.count(counted, gain);
         }
         self.count_pairs(state, now);
@@ -197,15 +183,11 @@ impl Child {
         let given_up = self.state.needs;
         self.state = state;
         self.skip_to(given_up);
-        (self.number, self.heard_at) = (Some(number), now);
-        self.unanswered = 0;
-        self.is_asked = false;
-        if let Some(at) = self.asked_at.take() {
-            self.answers.add(now.since(at), &ANSWERS);
+        if let Some(took) = self.standing.hear(number, now) {
+            self.answers.add(took, &ANSWERS);
         }
         if grown > 0 {
-            self.in_vain = 0;
-            self.gained_at = now;
+            self.standing.note_gain(now);
         }
         let has_room = state.backlog < self.room(room);
         if grown > 0 || has_room {
@@ -248,7 +230,7 @@ impl Child {
     /// answers sooner than a report, and after a collision the MAC waits at random. Link state's
     /// promise counts, for what is lost now may be lost to collisions.
     pub(crate) fn prefers_unicast(&self, least_chance: f64) -> bool {
-        let is_clear = self.flight.pending() == 0.0 && self.unanswered == 0;
+        let is_clear = self.flight.pending() == 0.0 && self.standing.missed() == 0.0;
         is_clear && self.delivery.promised() * self.back >= least_chance
     }
 
@@ -268,13 +250,9 @@ impl Child {
         }
         let known = self.unconfirmed.filter(|known| now.since(known.since) < UNCONFIRMED);
         self.unconfirmed = known.or(Some(Unconfirmed { first: packet, since: now }));
-        self.heard_at = now;
-        self.gained_at = now;
-        self.unanswered = 0;
-        self.in_vain = 0;
+        self.standing.note_present(now);
+        self.standing.note_gain(now);
         self.quiet = 0;
-        self.is_asked = false;
-        self.asked_at = None;
         // A node that gives turns is asked if it does not give one in time.
         self.lost_at = self.state.turn.map(|_| now + self.pause(false, packet_time));
     }
@@ -289,9 +267,8 @@ impl Child {
     /// Notes that the MAC gave up the last frame.
     pub(crate) fn fail(&mut self, packet_time: Duration, now: Instant) {
         self.flight.settle_last();
-        self.unanswered += 1;
+        self.standing.note_missed(self.answer_chance(), now);
         self.quiet += 1;
-        self.asked_at = None;
         self.lost_at = Some(now + self.pause(true, packet_time));
     }
 
@@ -299,7 +276,7 @@ impl Child {
     /// waits for its answer is not lost yet.
     pub(crate) fn put_off(&mut self, until: Instant, packet_time: Duration) {
         let answered_by = until + packet_time.mul_f64(LOST_PACKETS);
-        let at = answered_by.min(self.heard_at + LONGEST);
+        let at = answered_by.min(self.standing.heard_at() + LONGEST);
         self.lost_at = self.lost_at.map(|lost_at| lost_at.max(at));
     }
 
@@ -316,12 +293,13 @@ impl Child {
     /// Returns the time until what is sent now counts as lost. Answers come within a time that is
     /// learned, as of acknowledgments (RFC 6298).
     fn pause(&self, asks: bool, packet_time: Duration) -> Duration {
-        let longest = packet_time.mul_f64(LOST_PACKETS);
-        let answer =
-            self.answers.late(&ANSWERS).max(packet_time.mul_f64(LEAST_ANSWER)).min(longest);
-        let in_turns = self.state.turn.is_some();
-        let learned = asks && !in_turns && !self.answers.mean().is_zero();
-        let pauses = Backoff { first: if learned { answer } else { longest }, longest: LONGEST };
+        let is_answered = asks && self.state.turn.is_none();
+        let first = if is_answered {
+            self.answers.wait(&ANSWERS, packet_time)
+        } else {
+            packet_time.mul_f64(LOST_PACKETS)
+        };
+        let pauses = Backoff { first, longest: LONGEST };
         pauses.pause((f64::from(self.quiet) * self.answer_chance() / DOUBLE_AFTER) as u32)
     }
 
@@ -333,12 +311,12 @@ impl Child {
     /// Returns the share of packets that arrive there, as counted, and of its frames that arrive
     /// here, as link state told when it became the next hop; `None` if it was not heard lately.
     pub(crate) fn carries(&self, now: Instant) -> Option<(f64, f64)> {
-        (now.since(self.heard_at) < LATELY).then(|| (self.delivery(), self.back))
+        (now.since(self.standing.heard_at()) < LATELY).then(|| (self.delivery(), self.back))
     }
 
     /// Returns whether it got packets lately.
     pub(crate) fn gains(&self, now: Instant) -> bool {
-        now.since(self.gained_at) < LATELY
+        now.since(self.standing.gained_at()) < LATELY
     }
 
     /// Returns how many frames a packet takes by unicast, which is acknowledged.
@@ -359,13 +337,13 @@ impl Child {
 
     /// Returns whether it was asked for so long without an answer that another next hop is to be
     /// tried.
-    pub(crate) fn is_given_up(&self) -> bool {
-        !self.answers() && self.sent_at.since(self.heard_at) >= GIVEN_UP
+    pub(crate) fn is_given_up(&self, now: Instant) -> bool {
+        self.stands(now) == hop::State::Gone
     }
 
     /// Returns whether it never said anything.
     pub(crate) fn is_unheard(&self) -> bool {
-        self.number.is_none()
+        !self.standing.was_heard()
     }
 
     /// Returns the share that arrives there of what link state promised.
@@ -399,8 +377,8 @@ impl Child {
     /// Returns whether it is to be asked with a frame that is not the last. An answer that is
     /// awaited tells of that one, too.
     fn is_due(&self, missing: f64, at: f64, packet_time: Duration, now: Instant) -> bool {
-        let unheard = now.since(self.heard_at);
-        !self.is_asked
+        let unheard = now.since(self.standing.heard_at());
+        self.standing.asked_at().is_none()
             && (missing >= at
                 || self.flight.pending() + 1.0 >= UNASKED
                 || unheard >= packet_time.mul_f64(UNASKED_TIMES))
@@ -412,7 +390,8 @@ impl Child {
         if self.state.turn.is_some() {
             return self.came();
         }
-        let passed_on = now.since(self.heard_at).as_secs_f64() / packet_time.as_secs_f64();
+        let passed_on =
+            now.since(self.standing.heard_at()).as_secs_f64() / packet_time.as_secs_f64();
         (self.came() - passed_on / PASSES_ON).max(0.0)
     }
 
@@ -436,17 +415,19 @@ impl Child {
         f64::from(self.state.backlog) + arrives * self.flight.pending()
     }
 
+    fn stands(&self, now: Instant) -> hop::State {
+        self.standing.state(self.back, &STANDING, now)
+    }
+
     /// Returns whether it gets packets: it was heard lately, or is new.
-    pub(crate) fn answers(&self) -> bool {
-        f64::from(self.unanswered) * self.answer_chance() < MISSING_ANSWERS
-            && self.flight.pending() * self.delivery() < UNHEARD
-            && f64::from(self.in_vain) * self.delivery() < IN_VAIN
+    pub(crate) fn answers(&self, now: Instant) -> bool {
+        self.stands(now) < hop::State::OnTrial
     }
 
     /// Returns whether several answers should have come and none did. What was sent collided,
     /// perhaps, and a short frame that asks has better chances.
     pub(crate) fn is_silent(&self) -> bool {
-        f64::from(self.unanswered) * self.answer_chance() >= SILENT
+        self.standing.missed() >= STANDING.silent
     }
 
     /// Notes that it was heard to send something else. If it should have answered, now is the time
@@ -475,20 +456,22 @@ impl Child {
     ) {
         let Filling { carries, repeats, asks, .. } = *filling;
         self.flight.note_filled(filling, now);
-        self.in_vain += u32::from(carries);
+        if carries {
+            self.standing.note_sent(self.delivery());
+        }
         self.sent_at = now;
-        self.unanswered += u32::from(repeats);
         self.quiet += u32::from(repeats);
-        self.asked_at = match self.asked_at {
-            _ if repeats => None,
-            None if asks => Some(now),
-            earlier => earlier,
-        };
+        let is_asked = self.standing.asked_at().is_some();
+        if asks {
+            self.standing.note_asked(now);
+        }
+        if repeats {
+            self.standing.note_missed(self.answer_chance(), now);
+        }
         // A packet that does not ask does not put off the answer that is awaited.
         let lost_at = now + self.pause(asks, packet_time).mul_f64(1.0 + jitter);
-        let awaited = self.lost_at.filter(|_| self.is_asked && !asks);
+        let awaited = self.lost_at.filter(|_| is_asked && !asks);
         self.lost_at = Some(awaited.map_or(lost_at, |awaited| awaited.min(lost_at)));
-        self.is_asked |= asks;
     }
 
     /// Notes that a combination of packets in this range is sent.
@@ -525,7 +508,8 @@ impl Child {
     ) -> impl Iterator<Item = Instant> {
         let over = self.came() - f64::from(self.room(room));
         let takes = packet_time.mul_f64(PASSES_ON * (over.max(0.0) + 0.01));
-        let has_room = (over >= 0.0 && self.state.turn.is_none()).then(|| self.heard_at + takes);
+        let has_room =
+            (over >= 0.0 && self.state.turn.is_none()).then(|| self.standing.heard_at() + takes);
         self.lost_at.into_iter().chain(has_room)
     }
 }

@@ -523,7 +523,7 @@ impl Flow {
             Some(last) if self.is_known(last) => Some(Next::Plain(last)),
             _ => self.unsent().next().map(Next::Plain),
         };
-        if !child.answers() || !child.can_take(room, packet_time, now) {
+        if !child.answers(now) || !child.can_take(room, packet_time, now) {
             return question;
         }
 

@@ -53,7 +53,7 @@ impl Route {
         self.poor.retain(|_, (_, until)| cx.now < *until);
         let now = child.map(|child| child.node);
         let poor = child.and_then(|child| {
-            let silent = child.is_given_up().then(|| SILENT * child.delivery());
+            let silent = child.is_given_up(cx.now).then(|| SILENT * child.delivery());
             Some((child.node, silent.or_else(|| child.poor_delivery())?))
         });
         if let Some((node, delivery)) = poor {
@@ -61,7 +61,7 @@ impl Route {
         }
         self.worthless.retain(|_, until| cx.now < *until);
         let brings_nothing = |child: &&Child| {
-            let is_mute = child.is_given_up() && child.is_unheard();
+            let is_mute = child.is_given_up(cx.now) && child.is_unheard();
             is_mute || child.poor_delivery().is_some_and(|delivery| delivery < NOTHING)
         };
         if let Some(child) = child.filter(brings_nothing) {

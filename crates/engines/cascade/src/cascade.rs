@@ -397,7 +397,7 @@ impl Cascade {
                 flow.hear_child(cx, sender, (header.number, &header.wants));
                 flow.make_way(sender, packet_time, cx.now);
             } else {
-                flow.lose_child(sender, header.number);
+                flow.lose_child(sender, header.number, cx.now);
             }
         }
         flow.note_elsewhere(cx, sender, header, packet_time);
@@ -553,7 +553,7 @@ impl Cascade {
         if report.parent != cx.me {
             // The child has another parent now.
             if let Some(flow) = self.flows.get_mut(&id) {
-                flow.lose_child(report.child, report.number);
+                flow.lose_child(report.child, report.number, cx.now);
             }
             // A report for another node, whose link may bring nothing from this child: whoever lies
             // on a way that exists passes it on.
@@ -574,7 +574,7 @@ impl Cascade {
             Some(flow) => flow,
         };
         if let Some(child) = flow.children.get_mut(&report.child) {
-            if child.is_stale(report.number) {
+            if child.is_stale(report.number, cx.now) {
                 return Err(DropReason::Stale);
             }
             // A child whose own frames arrive speaks for itself, unless its reports take another

@@ -4,8 +4,7 @@ use super::frame::Wants;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
-use ncmesh_engine::toolkit::hop::{AnswerPolicy, AnswerTime};
-use ncmesh_engine::toolkit::sequence::is_older;
+use ncmesh_engine::toolkit::hop::{self, AnswerPolicy, AnswerTime, Standing, StandingPolicy};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How a child's packets are counted. Whether its link is poor is for the child to judge.
@@ -21,25 +20,37 @@ const MARGIN: f64 = 0.05;
 const GAP: f64 = 8.0;
 /// A child gets no more data while this many whole generations wait there for its own children.
 const BACKLOG: u8 = 4;
-/// A child is on trial once this many answers should have arrived and none did, or if it was not
-/// heard for this many packets: its reports may collide, or it may be gone. It gets [`TRIAL`]
-/// packets at a time, and its reports may come through in the pauses, which grow while answers are
-/// missing. One that was never heard gets polls alone.
-const MISSING_ANSWERS: f64 = 4.0;
-const UNHEARD: u32 = 128;
+/// Where a child stands. One on trial gets [`TRIAL`] packets at a time: its reports may collide,
+/// and may come through in the pauses, which grow while answers are missing. One that was never
+/// heard gets polls alone. One that is heard but never gains, as if it asked for ever, must not
+/// hold the channel: its pauses are the longest. It need not be heard while there is nothing for
+/// it, so it is forgotten late.
+const STANDING: StandingPolicy = StandingPolicy {
+    silent: 2.0,
+    on_trial: 2.0,
+    unheard: 64.0,
+    in_vain: 128.0,
+    given_up: None,
+    forgotten: Some(Duration::from_secs(20)),
+    never_heard: Some(Duration::from_secs(2)),
+};
+/// Packets that a child on trial gets at a time.
 const TRIAL: u32 = 32;
 /// First pause between two trials, packet times, and the longest one. Longer pauses idle where a
 /// few answers were lost by chance, in shorter ones no answer comes through.
 const TRIAL_PAUSE: f64 = 64.0;
 const TRIAL_LONGEST: Duration = Duration::from_secs(1);
-/// A child is on trial, too, if it is heard but its rank has not grown for this many packets: one
-/// that asks for ever and never gains must not hold the channel. It gets the longest pauses.
-const IN_VAIN: u32 = 256;
 /// Packet times until a poll counts as lost: the time for which the child's report may wait. A
 /// child that other nodes served is polled after the same time.
 const POLL_PACKETS: f64 = 12.0;
 /// When an answer is late, whatever packets take. On a cable it takes as long as hundreds of them.
-const ANSWERS: AnswerPolicy = AnswerPolicy { deviations: 4.0, first_deviates: false };
+const ANSWERS: AnswerPolicy = AnswerPolicy {
+    deviations: 4.0,
+    first_deviates: false,
+    unlearned: POLL_PACKETS,
+    least: POLL_PACKETS,
+    most: None,
+};
 /// Packet times from which answers take so long that packets count as being on their way, as by
 /// cable. With more, a cable between busy processors is sometimes taken for a radio, and all that
 /// is on its way counts as lost. Where nodes share a channel one packet at most is on its way, and
@@ -52,18 +63,12 @@ const LONGEST_POLL: Duration = Duration::from_millis(250);
 /// Time after a frame of a child arrived in which nothing is believed that others pass on in its
 /// name. A child that finds that its link brings nothing back is believed this much later.
 const SPEAKS: Duration = Duration::from_secs(2);
-/// Silence after which a child is forgotten.
-const SILENT: Duration = Duration::from_secs(20);
-/// The same of one that was only expected, if all of its frames arrive here; longer if fewer do.
-const NEVER_HEARD: Duration = Duration::from_secs(2);
 
 /// A child, as its parent knows it.
 #[derive(Debug)]
 pub(super) struct Child {
     pub wants: Wants,
-    /// Number of its last frame; `None` if it has not been heard yet.
-    number: Option<u16>,
-    heard_at: Instant,
+    standing: Standing,
     /// When a frame of its own arrived, not passed on by another node.
     own_at: Option<Instant>,
     /// Share of its packets that arrive there.
@@ -74,17 +79,13 @@ pub(super) struct Child {
     back: f64,
     /// Packets sent since its rank was last heard, by generation.
     pending: BTreeMap<u32, Pending>,
-    /// Polls and packets since it was last heard, and packets before that since its rank grew.
-    unanswered: u32,
-    unheard: u32,
-    in_vain: u32,
-    /// Trials since it was last heard, when the next one begins, and the packets that it got since
-    /// then.
     answers: AnswerTime,
     /// Packets sent to it of which its frames may not tell yet, oldest first.
     flight: VecDeque<Sent>,
     /// Time after which packets count as lost if its frames do not tell of them.
     flight_time: Duration,
+    /// Trials since it was last heard, when the next one begins, and the packets that it got since
+    /// then.
     trials: u32,
     trial_at: Instant,
     tried: u32,
@@ -126,16 +127,12 @@ impl Child {
     pub(super) fn expected(told: f64, back: f64, now: Instant) -> Self {
         Self {
             wants: Wants::default(),
-            number: None,
-            heard_at: now,
+            standing: Standing::new(now),
             own_at: None,
             delivery: CountedDelivery::new(told, &COUNT),
             elsewhere: CountedDelivery::new(1.0, &COUNT),
             back: back.max(LEAST_BACK),
             pending: BTreeMap::new(),
-            unanswered: 0,
-            unheard: 0,
-            in_vain: 0,
             answers: AnswerTime::default(),
             flight: VecDeque::new(),
             flight_time: Duration::ZERO,
@@ -146,8 +143,8 @@ impl Child {
     }
 
     /// Returns whether a frame of it is older than one that was heard.
-    pub(super) fn is_stale(&self, number: u16) -> bool {
-        self.number.is_some_and(|last| is_older(number, last))
+    pub(super) fn is_stale(&self, number: u16, now: Instant) -> bool {
+        self.standing.is_stale(number, now)
     }
 
     /// Notes that a frame of its own arrived.
@@ -162,11 +159,11 @@ impl Child {
 
     /// Returns whether it has been silent for too long.
     pub(super) fn is_gone(&self, now: Instant) -> bool {
-        let timeout = match self.number {
-            Some(_) => SILENT,
-            None => NEVER_HEARD.mul_f64(1.0 / self.back),
-        };
-        now.since(self.heard_at) >= timeout
+        self.stands(now) == hop::State::Gone
+    }
+
+    fn stands(&self, now: Instant) -> hop::State {
+        self.standing.state(self.back, &STANDING, now)
     }
 
     /// Takes what it wants, by its frame of this number. What it gained since then was sent since
@@ -179,14 +176,13 @@ impl Child {
         now: Instant,
     ) {
         // Packets from before it had heard of the transfer say nothing about its link.
-        if self.number.is_none() {
+        if !self.standing.was_heard() {
             self.pending.clear();
             self.flight.clear();
         }
         self.land(now);
-        (self.number, self.heard_at) = (Some(number), now);
-        let unheard = core::mem::take(&mut self.unheard);
-        (self.unanswered, self.trials) = (0, 0);
+        self.standing.hear(number, now);
+        self.trials = 0;
         let listed_until = wants.listed_until();
         wants.complete(&self.wants);
         let before = core::mem::replace(&mut self.wants, wants);
@@ -233,7 +229,9 @@ impl Child {
             *pending = Pending { sent: in_flight, elsewhere: 0.0, polls, lost_at, ..*pending };
             after.is_some()
         });
-        self.in_vain = if gained { 0 } else { self.in_vain.saturating_add(unheard) };
+        if gained {
+            self.standing.note_gain(now);
+        }
     }
 
     /// Forgets what was sent before packets that it has gained since `before`: a link keeps the
@@ -255,10 +253,11 @@ impl Child {
         self.flight.drain(..landed);
     }
 
-    /// Forgets what was sent so long ago that its frames tell of it.
+    /// Forgets what was sent so long ago that its frames tell of it, or should.
     fn land(&mut self, now: Instant) {
         while self.flight.front().is_some_and(|sent| now.since(sent.at) >= self.flight_time) {
             self.flight.pop_front();
+            self.standing.note_sent(self.delivery.value());
         }
     }
 
@@ -293,7 +292,8 @@ impl Child {
 
     /// Returns whether it gets data: it answers, and what it has does not pile up there.
     pub(super) fn takes_data(&self, now: Instant) -> bool {
-        let is_served = !self.is_on_trial() || (self.number.is_some() && now >= self.trial_at);
+        let is_on_trial = self.is_on_trial(now);
+        let is_served = !is_on_trial || (self.standing.was_heard() && now >= self.trial_at);
         is_served && (self.wants.receives || self.wants.backlog < BACKLOG)
     }
 
@@ -303,13 +303,9 @@ impl Child {
         Backoff { first: first.min(TRIAL_LONGEST), longest: TRIAL_LONGEST }.pause(self.trials)
     }
 
-    fn misses_answers(&self) -> bool {
-        f64::from(self.unanswered) * self.back >= MISSING_ANSWERS
-    }
-
     /// Returns whether nothing says that packets reach it.
-    fn is_on_trial(&self) -> bool {
-        self.unheard >= UNHEARD || self.misses_answers() || self.in_vain >= IN_VAIN
+    fn is_on_trial(&self, now: Instant) -> bool {
+        self.stands(now) >= hop::State::OnTrial
     }
 
     /// Returns whether a poll about a generation that it wants was lost.
@@ -331,22 +327,24 @@ impl Child {
         self.pending.entry(generation).or_default().sent += 1.0;
         let is_long = self.answers.mean() > packet_time.mul_f64(LONG_FLIGHT);
         self.flight_time = if is_long { self.answers.late(&ANSWERS) } else { Duration::ZERO };
+        let was_on_trial = self.is_on_trial(now);
         self.land(now);
         if !self.flight_time.is_zero() && self.flight.len() < MOST_IN_FLIGHT {
             self.flight.push_back(Sent { generation, at: now });
+        } else {
+            self.standing.note_sent(self.delivery());
         }
-        let was_on_trial = self.is_on_trial();
-        self.unheard = self.unheard.saturating_add(1);
-        if !self.is_on_trial() {
+        if !self.is_on_trial(now) {
             return false;
         }
         self.tried += 1;
         if was_on_trial && self.tried < TRIAL {
             return false;
         }
-        let gains = self.in_vain < IN_VAIN;
+        let gains = !self.standing.is_in_vain(&STANDING);
         self.trial_at = now + if gains { self.trial_pause(packet_time) } else { TRIAL_LONGEST };
-        self.trials = self.trials.saturating_add(u32::from(self.misses_answers()));
+        let misses_answers = self.standing.misses_answers(&STANDING);
+        self.trials = self.trials.saturating_add(u32::from(misses_answers));
         self.tried = 0;
         gains
     }
@@ -373,19 +371,26 @@ impl Child {
         }
     }
 
-    /// Notes that the packet polls it.
+    /// Notes that the packet polls it. An earlier poll, about any generation, was lost if it should
+    /// have been answered by now.
     pub(super) fn note_poll(&mut self, generation: u32, packet_time: Duration, now: Instant) {
-        if self.wants.rank(generation).is_some() {
-            let pending = self.pending.entry(generation).or_default();
-            let first = packet_time.mul_f64(POLL_PACKETS).max(self.answers.late(&ANSWERS));
-            let pauses = Backoff { first: first.min(LONGEST_POLL), longest: LONGEST_POLL };
-            if pending.polls == 0 {
-                pending.polled_at = now;
-            }
-            pending.lost_at = Some(now + pauses.pause(pending.polls));
-            pending.polls += 1;
-            self.unanswered += 1;
+        if self.wants.rank(generation).is_none() {
+            return;
         }
+        let wait = self.answers.wait(&ANSWERS, packet_time);
+        let asked_at = self.standing.asked_at();
+        self.standing.note_asked(now);
+        if asked_at.is_some_and(|at| at + wait <= now) {
+            self.standing.note_missed(self.delivery.value() * self.back, now);
+        }
+
+        let pending = self.pending.entry(generation).or_default();
+        let pauses = Backoff { first: wait, longest: LONGEST_POLL };
+        if pending.polls == 0 {
+            pending.polled_at = now;
+        }
+        pending.lost_at = Some(now + pauses.pause(pending.polls));
+        pending.polls += 1;
     }
 
     /// Returns when the polls to it count as lost, and when it gets packets again.
@@ -455,7 +460,8 @@ mod tests {
             assert!(child.is_poll_lost(0, now));
         }
         assert_eq!(pauses, [12, 24, 48, 96, 192, 250, 250, 250, 250, 250]);
-        // If half of its answers arrive, eight in a row are hardly lost by chance.
+        // If half of its packets and of its answers arrive, eight in a row are hardly lost by
+        // chance.
         let trial =
             (0..100).take_while(|_| child.takes_data(now) && !child.note_sent(0, PACKET_TIME, now));
         assert_eq!(trial.count() as u32, TRIAL - 1);
@@ -463,8 +469,9 @@ mod tests {
         child.hear(wants(0, &[]), 2, |_| 32, now);
         assert!(child.takes_data(now));
         let mut never_heard = Child::expected(0.5, 0.5, AT);
-        (0..10).for_each(|_| never_heard.note_poll(0, PACKET_TIME, AT));
-        assert!(!never_heard.takes_data(AT));
+        let polled_at = (0..10).map(|poll| AT + LONGEST_POLL * poll);
+        polled_at.for_each(|at| never_heard.note_poll(0, PACKET_TIME, at));
+        assert!(!never_heard.takes_data(AT + LONGEST_POLL * 10));
     }
 
     #[test]
@@ -603,7 +610,7 @@ mod tests {
         let mut child = child();
         let mut now = AT;
         let mut bursts = Vec::new();
-        for _ in 0..13 {
+        for _ in 0..30 {
             let mut sent = 0;
             while child.takes_data(now) {
                 let is_polled = child.note_sent(0, PACKET_TIME, now);
@@ -614,12 +621,17 @@ mod tests {
             child.note_poll(0, PACKET_TIME, now);
             now = child.trial_at;
         }
-        // Half of its answers arrive. Once eight are missing, the pauses grow.
-        let trials = [64, 64, 64, 64, 64, 64, 64, 64, 128, 256, 512, 1000];
-        assert_eq!(bursts[0], (UNHEARD, 64));
-        assert_eq!(bursts[1..], trials.map(|pause| (TRIAL, pause)));
+        // Half of what it is sent arrives, and half of its answers. Once as many are missing as
+        // chance does not explain, the pauses grow.
+        let most = 2 * STANDING.unheard as u32;
+        assert_eq!(bursts[0], (most, 64));
+        assert!(bursts[1..].iter().all(|(sent, _)| *sent == TRIAL));
+        let mut pauses: Vec<u128> = bursts.iter().map(|(_, pause)| *pause).collect();
+        assert!(pauses[..8].iter().all(|pause| *pause == 64), "{pauses:?}");
+        pauses.dedup();
+        assert_eq!(pauses, [64, 128, 256, 512, 1000]);
         child.hear(wants(0, &[1]), 2, |_| 32, now);
-        (0..UNHEARD)
+        (0..most)
             .for_each(|_| assert!(child.takes_data(now) | child.note_sent(0, PACKET_TIME, now)));
     }
 
@@ -638,7 +650,9 @@ mod tests {
                 }
             }
         }
-        assert!((IN_VAIN + 9 * TRIAL..=IN_VAIN + 11 * TRIAL).contains(&sent), "{sent} in 10 s");
+        // Its link seems to deliver next to nothing, so each packet counts as a quarter.
+        let in_vain = STANDING.in_vain as u32 * 4;
+        assert!((in_vain + 9 * TRIAL..=in_vain + 11 * TRIAL).contains(&sent), "{sent} in 10 s");
         child.hear(wants(0, &[1]), 2002, |_| 32, now);
         assert!(child.takes_data(now));
     }
@@ -665,7 +679,8 @@ mod tests {
                         taken += 1;
                     }
                 }
-                prop_assert!(taken <= UNHEARD + TRIAL, "{taken}");
+                let unheard = 4 * STANDING.unheard as u32 + MOST_IN_FLIGHT as u32;
+                prop_assert!(taken <= unheard + TRIAL, "{taken}");
                 prop_assert!((0.0..=1.0).contains(&child.delivery()));
                 for generation in 0..5 {
                     if let Some(lacks) = child.lacks(generation, 32) {

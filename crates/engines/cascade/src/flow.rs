@@ -117,8 +117,8 @@ impl Flow {
     }
 
     /// Removes a child that said in its frame of this number that it has another parent.
-    pub(super) fn lose_child(&mut self, node: NodeId, number: u16) {
-        if self.children.get(&node).is_some_and(|child| !child.is_stale(number)) {
+    pub(super) fn lose_child(&mut self, node: NodeId, number: u16, now: Instant) {
+        if self.children.get(&node).is_some_and(|child| !child.is_stale(number, now)) {
             self.children.remove(&node);
             self.drop_unwanted();
         }

@@ -1,14 +1,4 @@
 //! A next hop: what it has of each layer, what is on its way to it, and whether it answers.
-//!
-//! ```text
-//!              asked, no answer              silent for CHILD_TIMEOUT
-//!   answering ------------------> silent ----------------------------> gone
-//!       ^                           |
-//!       +---- any frame of it ------+
-//! ```
-//!
-//! To a next hop that answers, everything that it lacks is sent. To a silent one new packets go
-//! once: its frames may be lost where those of this node are not.
 
 use crate::frame::{Have, State};
 use crate::lane::CAPACITY;
@@ -16,18 +6,28 @@ use crate::log::Covered;
 use ncmesh_engine::stream::LAYERS;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
+use ncmesh_engine::toolkit::hop::{self, Standing, StandingPolicy};
 use ncmesh_engine::toolkit::live::Branch;
 use ncmesh_engine::toolkit::report::ReportPolicy;
-use ncmesh_engine::toolkit::sequence::Serial;
 use std::collections::VecDeque;
 
 /// How a report is sent.
 pub(crate) const REPORT: ReportPolicy = ReportPolicy { loss: 0.2, copies: 3, between: 3.0 };
 /// Least delivery of a link that is believed.
 const LEAST_DELIVERY: f64 = 0.05;
-/// Answers that should have come, by the deliveries there and back, after which a next hop counts
-/// as silent.
-const SILENT_AFTER: f64 = 8.0;
+/// Where a next hop stands. One that is silent gets new packets once, and no packet again: what
+/// it lacks is not known. What is sent is bounded by its deadline, so none is on trial.
+const STANDING: StandingPolicy = StandingPolicy {
+    silent: 8.0,
+    on_trial: f64::INFINITY,
+    unheard: f64::INFINITY,
+    in_vain: f64::INFINITY,
+    given_up: None,
+    forgotten: Some(GONE_AFTER),
+    never_heard: Some(GONE_AFTER),
+};
+/// Silence after which a next hop is gone.
+const GONE_AFTER: Duration = Duration::from_millis(2500);
 /// Frames on their way to a next hop that are remembered at most.
 const MAX_FLIGHT: usize = 512;
 /// Packets after which a count of those that came in time has faded to half, and those that count
@@ -81,13 +81,11 @@ struct ChildLane {
 /// A next hop.
 #[derive(Debug)]
 pub(crate) struct Child {
-    pub heard_at: Instant,
+    standing: Standing,
     pub receivers: u32,
     pub feeds: bool,
     wants: u8,
     lag: u8,
-    /// Number of the last frame of it that was heard.
-    number: u16,
     lanes: [ChildLane; LAYERS],
     /// Share of frames that reach it: what link state promised, and what it says itself.
     promised: f64,
@@ -95,10 +93,6 @@ pub(crate) struct Child {
     /// Questions that were answered, of those asked.
     answered: FadingShare,
     flying: VecDeque<Flying>,
-    /// When it was asked, if it has not been heard since.
-    asked_at: Option<Instant>,
-    /// Answers that should have come since it was heard, and did not.
-    missed: f64,
     /// Frames that brought it something, by layer.
     pub sent: [u64; LAYERS],
     /// Packets that were given up and that it lacked, and those for which there was no room here.
@@ -139,7 +133,7 @@ impl Branch for Child {
 impl Child {
     /// Returns a next hop that was just heard. `ends` are the numbers behind the newest packets of
     /// each layer: one that knows of no packet begins there.
-    pub(crate) fn new(state: &State, ends: [u32; LAYERS], link: Link, now: Instant) -> Self {
+    pub(crate) fn new(ends: [u32; LAYERS], link: Link, now: Instant) -> Self {
         let answered = link.there * (1.0 - libm::pow(1.0 - link.back, f64::from(REPORT.copies)));
         let lane = |start| ChildLane {
             have: Have { needs: Have::NEW, ..Have::default() },
@@ -150,19 +144,16 @@ impl Child {
             pauses: 0,
         };
         Self {
-            heard_at: now,
+            standing: Standing::new(now),
             receivers: 0,
             feeds: false,
             wants: 0,
             lag: 0,
-            number: state.number.wrapping_sub(1),
             lanes: ends.map(lane),
             promised: link.there.max(LEAST_DELIVERY),
             delivery: link.there.max(LEAST_DELIVERY),
             answered: FadingShare::starting_at(answered, ANSWERS_PRIOR, ANSWERS_HALF_LIFE),
             flying: VecDeque::new(),
-            asked_at: None,
-            missed: 0.0,
             sent: [0; LAYERS],
             dropped: [0; LAYERS],
             no_room: [0; LAYERS],
@@ -174,16 +165,14 @@ impl Child {
     /// Takes what it says of itself. The frames `covered` would have been handled, had they
     /// arrived.
     pub(crate) fn hear(&mut self, state: &State, covered: Covered, now: Instant) {
-        self.heard_at = now;
-        if self.asked_at.take().is_some() {
-            self.answered.add(1.0, 1.0);
-        }
-        self.missed = 0.0;
         // A frame that another one overtook says less than is known.
-        if self.number.is_newer_than(state.number) {
+        if self.standing.is_stale(state.number, now) {
             return;
         }
-        self.number = state.number;
+        if self.standing.asked_at().is_some() {
+            self.answered.add(1.0, 1.0);
+        }
+        self.standing.hear(state.number, now);
         for layer in 0..state.layers.len().min(LAYERS) {
             let given_up = GivenUp { before: state.layers[layer].oldest, crowded: 0 };
             self.judge(layer, given_up, now);
@@ -232,7 +221,7 @@ impl Child {
     /// Returns the age of the oldest packet of the base that a node behind it lacks, in 1/255 of
     /// the deadline.
     pub(crate) fn lag(&self, now: Instant) -> u8 {
-        let is_known = now.since(self.heard_at) < LAG_COUNTS && !self.is_hopeless();
+        let is_known = now.since(self.standing.heard_at()) < LAG_COUNTS && !self.is_hopeless();
         if is_known { self.lag } else { 0 }
     }
 
@@ -241,9 +230,18 @@ impl Child {
         self.lanes[0].in_time.value() < HOPELESS
     }
 
+    fn stands(&self, now: Instant) -> hop::State {
+        self.standing.state(1.0, &STANDING, now)
+    }
+
     /// Returns whether questions reach it, or its answers come back.
-    pub(crate) fn answers(&self) -> bool {
-        self.missed_answers() < SILENT_AFTER
+    pub(crate) fn answers(&self, now: Instant) -> bool {
+        self.stands(now) < hop::State::Silent
+    }
+
+    /// Returns whether it has been silent for too long.
+    pub(crate) fn is_gone(&self, now: Instant) -> bool {
+        self.stands(now) == hop::State::Gone
     }
 
     /// Returns the share of questions that it answers.
@@ -253,7 +251,7 @@ impl Child {
 
     /// Returns how many answers should have come of those that did not.
     pub(crate) fn missed_answers(&self) -> f64 {
-        self.missed
+        self.standing.missed()
     }
 
     /// Returns the share of frames that reach it.
@@ -315,8 +313,8 @@ impl Child {
 
     /// Notes that a frame asks it.
     pub(crate) fn note_asked(&mut self, now: Instant) {
-        if self.asked_at.is_some() {
-            self.missed += self.answered.value().max(LEAST_MISSED);
+        if self.standing.asked_at().is_some() {
+            self.standing.note_missed(self.answered.value().max(LEAST_MISSED), now);
             self.answered.add(1.0, 0.0);
             // Had a frame arrived, an answer might have come: it is less likely now that it did.
             let back = (self.answered.value() / self.delivery()).min(1.0);
@@ -325,12 +323,12 @@ impl Child {
                 flying.chance = silent / (1.0 - flying.chance * back).max(f64::EPSILON);
             }
         }
-        self.asked_at = Some(now);
+        self.standing.note_asked(now);
     }
 
     /// Returns when it was asked, if it has not been heard since.
     pub(crate) fn asked_at(&self) -> Option<Instant> {
-        self.asked_at
+        self.standing.asked_at()
     }
 
     // ---- layers

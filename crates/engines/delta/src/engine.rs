@@ -217,7 +217,7 @@ impl Delta {
             back: cx.topology.delivery(sender, cx.me),
         };
         let covered = stream.log.covered_by(state);
-        let new = || Child::new(state, ends, link, cx.now);
+        let new = || Child::new(ends, link, cx.now);
         let child = stream.part.children.entry(sender).or_insert_with(new);
         child.hear(state, covered, cx.now);
         child.receivers = u32::from(state.receivers).min(nodes);

@@ -23,8 +23,6 @@ use rand_core::RngCore;
 const PACING: PacingPolicy = PacingPolicy { slot: 1.5, ease: 2.0, most_ease: 8.0 };
 /// Time after which a node tells its state again.
 pub(crate) const TELL_INTERVAL: Duration = Duration::from_millis(200);
-/// Time without a frame after which a next hop is gone.
-const CHILD_TIMEOUT: Duration = Duration::from_millis(2500);
 /// Announcements of a stream that follow each other sooner, and the time between them.
 const EARLY: u32 = 3;
 const EARLY_INTERVAL: Duration = Duration::from_secs(1);
@@ -161,7 +159,7 @@ impl Stream {
     /// Removes next hops that have been silent for too long. Returns whether there were any.
     pub(crate) fn remove_silent(&mut self, now: Instant) -> bool {
         let before = self.part.children.len();
-        self.part.children.retain(|_, child| now.since(child.heard_at) < CHILD_TIMEOUT);
+        self.part.children.retain(|_, child| !child.is_gone(now));
         let has_departed = self.part.children.len() < before;
         if has_departed {
             self.note_departure();
@@ -287,7 +285,7 @@ impl Stream {
                 }
                 if !is_sent {
                     new = new.or(Some(number));
-                } else if child.answers() && number - first < WIDTH {
+                } else if child.answers(now) && number - first < WIDTH {
                     if child.is_flying(layer, number) {
                         wanting.flying += 1;
                         is_flying = true;
@@ -524,7 +522,7 @@ impl Stream {
 
     /// Waits for a random time if far fewer packets arrive than links let through.
     pub(crate) fn ease(&mut self, packet_time: Duration, now: Instant, random: &mut impl RngCore) {
-        let answering = self.part.children.values().filter(|child| child.answers());
+        let answering = self.part.children.values().filter(|child| child.answers(now));
         let shares = answering.map(Child::share_of_promise);
         if let Some(best) = shares.reduce(f64::max) {
             self.pacing.ease(best, packet_time, now, random);

@@ -10,6 +10,12 @@ pub struct AnswerPolicy {
     pub deviations: f64,
     /// Whether all of the first answer's time counts as a deviation, as nothing else is known.
     pub first_deviates: bool,
+    /// Packet times for which an answer is waited for before one came.
+    pub unlearned: f64,
+    /// Least packet times, whatever was learned.
+    pub least: f64,
+    /// Most packet times, if there is such a bound.
+    pub most: Option<f64>,
 }
 
 /// Time from a question to its answer.
@@ -35,10 +41,20 @@ impl AnswerTime {
         self.mean.value()
     }
 
-    /// Returns the time after which an answer is late; zero if none is known.
+    /// Returns the time after which an answer is late by what was learned; zero if nothing was.
     #[must_use]
     pub fn late(&self, policy: &AnswerPolicy) -> Duration {
         self.mean.value() + self.deviation.value().mul_f64(policy.deviations)
+    }
+
+    /// Returns the time for which an answer is waited for.
+    #[must_use]
+    pub fn wait(&self, policy: &AnswerPolicy, packet_time: Duration) -> Duration {
+        if self.mean().is_zero() {
+            return packet_time.mul_f64(policy.unlearned);
+        }
+        let wait = self.late(policy).max(packet_time.mul_f64(policy.least));
+        policy.most.map_or(wait, |most| wait.min(packet_time.mul_f64(most)))
     }
 }
 
@@ -75,13 +91,21 @@ impl AnswerSlot {
 mod tests {
     use super::*;
 
+    const POLICY: AnswerPolicy = AnswerPolicy {
+        deviations: 4.0,
+        first_deviates: false,
+        unlearned: 12.0,
+        least: 3.0,
+        most: Some(20.0),
+    };
+
     const fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
     }
 
     #[test]
     fn an_answer_is_late_after_the_mean_and_some_deviations() {
-        let policy = AnswerPolicy { deviations: 4.0, first_deviates: false };
+        let policy = POLICY;
         let mut time = AnswerTime::default();
         assert_eq!((time.mean(), time.late(&policy)), (Duration::ZERO, Duration::ZERO));
         time.add(ms(10), &policy);
@@ -93,6 +117,20 @@ mod tests {
         let mut time = AnswerTime::default();
         time.add(ms(10), &cautious);
         assert_eq!(time.late(&cautious), ms(50));
+    }
+
+    #[test]
+    fn an_answer_is_waited_for_as_long_as_they_take_within_bounds() {
+        let wait = |took: &[u64], policy: &AnswerPolicy| {
+            let mut time = AnswerTime::default();
+            took.iter().for_each(|took| time.add(ms(*took), policy));
+            time.wait(policy, ms(1)).as_millis()
+        };
+        assert_eq!(wait(&[], &POLICY), 12);
+        assert_eq!(wait(&[1], &POLICY), 3);
+        assert_eq!(wait(&[7], &POLICY), 7);
+        assert_eq!(wait(&[300], &POLICY), 20);
+        assert_eq!(wait(&[300], &AnswerPolicy { most: None, ..POLICY }), 300);
     }
 
     #[test]

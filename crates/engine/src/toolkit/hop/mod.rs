@@ -18,7 +18,7 @@
 //! 5. If no next hop should lack anything, the last packet *polls*: it asks for a report. A poll
 //!    whose answer is late ([`AnswerTime`]) is repeated, after pauses that double.
 //!
-//! A next hop answers by any frame. Its standing decides what it gets:
+//! A next hop answers by any frame. Its [`Standing`] decides what it gets:
 //!
 //! ```text
 //!                 heard                      polled
@@ -26,21 +26,27 @@
 //!         |  data or polls     data         heard            | data; a poll that is
 //!         |                       ^                          | late is repeated
 //!         |                 heard |                          |
-//!         |                       |    answers are missing,  v
-//!         |                       |    or it gains nothing
-//!         |                    Silent <----------------------+
-//!         |                       |     only polls, or a few packets at a time,
-//!         |                       |     after pauses that grow
-//!         |  never heard          v  for seconds
-//!         +---------------------> Gone: forgotten, or another next hop takes its place
+//!         |                       |    some answers missing  v
+//!         |                       +----------------------- Silent
+//!         |                 heard |                          | short polls, or what is new
+//!         |                       |    more are missing, or  v
+//!         |                       |    nothing is gained
+//!         |                       +----------------------- OnTrial
+//!         |  never heard                                     | only polls, or a few packets
+//!         |  for seconds                     for seconds     v at a time, after pauses that grow
+//!         +-----------------------------------------------> Gone: forgotten, or another next hop
+//!                                                           takes its place
 //! ```
 //!
-//! How long an answer takes depends on the channel, so it is learned. Answers are missing if more
-//! should have come than chance explains: polls that were lost, times the chance that a poll and
-//! its answer arrive. The constants in which the engines differ are in their policies.
+//! How long an answer takes depends on the channel, so it is learned. What is missing is counted
+//! by what should have come: a poll counts with the chance that it and its answer arrive, a packet
+//! with the chance that it arrives. If four answers should have come and none did, chance explains
+//! it in 1 of 50 cases over any link. The limits in which the engines differ are in their policies.
 
 mod answers;
 mod packet_time;
+mod standing;
 
 pub use answers::{AnswerPolicy, AnswerSlot, AnswerTime};
 pub use packet_time::PacketTime;
+pub use standing::{Standing, StandingPolicy, State};

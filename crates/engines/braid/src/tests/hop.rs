@@ -86,16 +86,17 @@ fn a_silent_next_hop_is_asked_more_and_more_rarely_and_gets_nothing_else() {
     let mut now = at(0);
     let mut pauses = Vec::new();
     for _ in 0..10 {
-        let filling = Filling { repeats: child.is_overdue(now), ..carrying(0) };
+        let repeats = child.is_overdue(now);
+        let filling = Filling { repeats, asks: repeats, ..carrying(0) };
         child.note_filled(&filling, 0.0, PACKET_TIME, now);
         let next = child.timeouts(100, PACKET_TIME).min().unwrap();
         pauses.push(next.since(now).as_millis());
         now = next;
     }
     assert_eq!(pauses, [12, 12, 24, 48, 48, 96, 192, 192, 250, 250]);
-    assert!(!child.answers());
+    assert!(!child.answers(now));
     child.hear(said(state(0, 0), 1), true, pace(8), now);
-    assert!(child.answers());
+    assert!(child.answers(now));
 }
 
 #[test]
