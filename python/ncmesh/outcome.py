@@ -233,7 +233,7 @@ class FlowSeries:
 
 @dataclass(frozen=True, kw_only=True)
 class Coding:
-    """What a node coded across flows."""
+    """Packets that a node coded across flows."""
 
     sent: int
     """Data frames sent."""

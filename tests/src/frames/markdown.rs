@@ -102,7 +102,7 @@ struct Table {
     checks: String,
     /// Offset of the next field, as long as it is the same in all frames.
     offset: Option<usize>,
-    /// What must hold for the parts at hand to be there, for the rules among them.
+    /// Conditions under which the parts at hand are there, for the rules among them.
     condition: String,
 }
 

@@ -64,7 +64,7 @@ impl Observer for Tap {
     }
 }
 
-/// What the adversary does.
+/// Actions of the adversary.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Attack {
     Nothing,

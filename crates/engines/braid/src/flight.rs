@@ -1,6 +1,6 @@
 //! Frames on their way to the next hop, and which of them its state covers.
 //!
-//! What the next hop says of itself was written some time before it is heard, and says nothing of
+//! The state that a next hop tells was written some time before it is heard, and says nothing of
 //! frames that came to it afterwards. So it names the last frame that it had handled, and how long
 //! before it wrote that was:
 //!

@@ -527,8 +527,8 @@ impl Flow {
             return question;
         }
 
-        // What was lost for certain comes before what is new, so that the destination does not wait
-        // for it. Real-time traffic goes before both: the destination hands it up out of order.
+        // Packets that were lost for certain come before new ones, so that the destination does not
+        // wait for them. Real-time traffic goes before both: it is handed up out of order.
         let is_lost = |lead: &u32| self.sent.contains(lead) && !child.flight.has(*lead);
         let lost = self.lacking().filter(|lead| is_lost(lead) && self.is_known(*lead));
         let uncertain = self.lacking().filter(|lead| child.flight.has(*lead)).count();
@@ -599,7 +599,7 @@ impl Flow {
             }
             Next::Ask => Some(Coded { first, coefficients: vec![1], symbol: Vec::new() }),
         };
-        // What was sent to this node over too wide a range cannot be sent on.
+        // Combinations that span too many packets cannot be sent on.
         let Some(coded) = coded else {
             self.child.as_mut()?.skip_to(first + 1);
             return None;

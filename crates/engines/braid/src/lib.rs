@@ -253,7 +253,7 @@ impl Braid {
         if header.poll && !is_for_me && !hears(cx, cx.me, header.next_hop) {
             self.silence.leave_to_answer(self.answered_by(cx.now));
         }
-        // What is sent to this node all the time is right, where it contradicts what it believes.
+        // If every frame for seconds contradicts this node's state, that is wrong: it begins again.
         if let Some(flow) = self.flows.get_mut(&id.key()).filter(|flow| !flow.is_source())
             && is_for_me
             && flow.note_conflict(id, header.oldest, cx.now)

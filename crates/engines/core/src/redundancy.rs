@@ -1,6 +1,6 @@
 //! Redundancy: how many packets are sent so that enough of them arrive (CORE, section 6.3).
 //!
-//! Of `n` packets sent over a link with success ratio `r`, `n r` arrive on average. A sender that
+//! A link with success ratio `r` delivers `n r` of `n` packets on average. A sender that
 //! stops there needs another round of feedback half of the time, so it goes further: by a fixed
 //! factor x, or until eq. 35 gives the probability that was asked for.
 

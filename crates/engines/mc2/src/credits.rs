@@ -239,7 +239,7 @@ impl Credits {
         let in_set = |set: HopSet| {
             let outstanding = ledger.outstanding(set);
             let all_gone = set.iter().all(|hop| self.is_gone(hop));
-            // What frames in flight will probably bring is subtracted. Half a packet or less that
+            // The expected gain of frames in flight is subtracted. Half a packet or less that
             // remains is no reason to send another.
             if outstanding > 0.5 && !all_gone { outstanding * self.quality_of(set) } else { 0.0 }
         };

@@ -60,7 +60,7 @@ struct Recovery {
 /// Timeouts of a destination at present.
 #[derive(Clone, Copy, Debug)]
 struct Timeouts {
-    /// Of a generation that was not asked for yet.
+    /// Time until a generation is asked for first.
     first: Duration,
     longest: Duration,
 }

@@ -23,7 +23,7 @@ pub(super) struct Header<'a> {
     pub(super) source: IpAddr,
     pub(super) destination: IpAddr,
     pub(super) protocol: IpProtocol,
-    /// What follows the IP header. `None` in a fragment of IPv4; in one of IPv6 the protocol says
+    /// Protocol of the payload. `None` in a fragment of IPv4; in one of IPv6 the protocol says
     /// that it is one.
     pub(super) payload: Option<&'a [u8]>,
     /// Hash of addresses, protocol and ports.

@@ -450,7 +450,7 @@ mod tests {
         assert!(lows[10..].iter().all(|low| *low == 50), "{lows:?}");
         assert!(trips.nodes[&FAR].least.len() <= 11);
         assert!(trips.shown(29_000).is_some() && trips.shown(29_100).is_none());
-        // What comes after a pause is not mixed with what was before.
+        // Samples after a pause are not mixed with earlier ones.
         trips.sends(&data(100), 60_000);
         trips.gets(&ack(100), 60_002);
         assert_eq!(trips.shown(60_002), Some([2, 2]));

@@ -16,7 +16,7 @@ const REPORT: u8 = 5;
 /// Length of a data packet's fields, bytes.
 pub(super) const DATA_HEADER: usize = 9;
 /// Length of a report behind its kind and token, bytes. An end is as long, so that nobody is sent
-/// more than he sends.
+/// more than it sends.
 const REPORT_FIELDS: usize = 20;
 
 /// The packet is none of a measurement, or its fields end early.

@@ -531,7 +531,7 @@ fn direction(transfer: &Transfer) -> &'static str {
 /// Returns the counters of a node as OpenMetrics text.
 ///
 /// # Errors
-/// Those of the encoder.
+/// Errors of the encoder.
 pub(super) fn open_metrics(node: &Node) -> Result<String, fmt::Error> {
     let look = Look { node, status: node.status(), transfers: node.transfers() };
     let fixed = METRICS.iter().map(|metric| (metric.head(), (metric.4)(&look)));

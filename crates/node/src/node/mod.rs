@@ -442,7 +442,7 @@ impl Node {
     /// Begins a bandwidth run.
     ///
     /// # Errors
-    /// Those of a receiver of that name; [`ErrorCode::BadRequest`] if a value is not allowed;
+    /// Errors of a receiver of that name; [`ErrorCode::BadRequest`] if a value is not allowed;
     /// [`ErrorCode::Busy`] if a run is under way.
     pub(crate) fn begin_run(&mut self, request: &BandwidthRequest) -> Result<Running, ApiError> {
         let id = self.resolve_name(&request.node)?;

@@ -176,7 +176,7 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         noted,
         chores: _,
         savers: _,
-        // Of a fixed size, or the operator's.
+        // With a fixed size, or the operator's.
         configuration: _,
         clock: _,
         state: _,

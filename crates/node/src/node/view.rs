@@ -289,7 +289,7 @@ impl Node {
     /// `GET /v1/paths/{node}`: the best path by ETX of unicast, to a node by name or id.
     ///
     /// # Errors
-    /// Those of a receiver of that name: it is unknown, unreachable or this node.
+    /// Errors of a receiver of that name: it is unknown, unreachable or this node.
     pub fn path_to(&self, name: &str) -> Result<Path, ApiError> {
         Ok(path::path_to(&self.stack, self.resolve_name(name)?))
     }
@@ -303,7 +303,7 @@ impl Node {
     /// `GET /metrics`: the counters as OpenMetrics text.
     ///
     /// # Errors
-    /// Those of the encoder.
+    /// Errors of the encoder.
     pub fn metrics(&self) -> Result<String, fmt::Error> {
         metrics::open_metrics(self)
     }

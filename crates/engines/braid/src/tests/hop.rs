@@ -43,7 +43,7 @@ fn a_state_covers_what_was_sent_before_it_was_written() {
     assert_eq!(cover(after(1, 2)), (4.0, vec![4, 5]));
     // A frame written before that says nothing new.
     assert_eq!(cover(after(1, 1)), (0.0, vec![4, 5]));
-    // What is at the MAC is not covered: not by time, nor by a frame that was never sent.
+    // A frame at the MAC is not covered: not by time, nor by a frame that was never sent.
     assert_eq!(cover(after(4, 500)), (1.0, vec![5]));
     assert_eq!(cover(after(900, 0)), (0.0, vec![5]));
     assert_eq!(cover(after(5, 0)), (1.0, vec![]));

@@ -201,7 +201,7 @@ impl TunnelEngine for Core {
     }
 
     fn can_send(&self, to: NodeId) -> bool {
-        // Of all flows to this destination only the one that begins here has a queue.
+        // Only the flow that begins here has a queue for this destination.
         let ingress = self.flows.iter().find_map(|flow| match &flow.role {
             Role::Source(ingress) if flow.instance.destination == to => Some(ingress),
             _ => None,

@@ -149,7 +149,7 @@ impl Core {
             let Some(flow) = self.flows.get_mut(&id.flow) else { continue };
             let Some(to) = flow.previous_hop else { continue };
 
-            // What is no longer in the table is finished, as the destination has it.
+            // A flow that is no longer in the table is finished, as the destination has it.
             let is_destination = flow.is_destination();
             let feedback = match flow.generations.get_mut(&id.number) {
                 Some(generation) if generation.is_open() => {

@@ -139,8 +139,8 @@ impl Core {
         flow: &'a Flow,
         after: Instant,
     ) -> impl Iterator<Item = Instant> + 'a {
-        // Of a generation: it need not wait for another flow to be sent any longer, it is polled
-        // about, or the previous hop is told that it is decoded.
+        // A generation need not wait for another flow to be sent any longer, is polled about, or
+        // the previous hop is told that it is decoded.
         let of_generation = move |generation: &'a Generation| {
             let since = generation.sending.credits.since();
             let hold_ends = generation.has_credit().then(|| since + self.parameters.hold_time);
