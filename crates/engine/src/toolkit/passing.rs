@@ -15,7 +15,7 @@ const POLICY: RetryPolicy = RetryPolicy {
     failed: Duration::from_millis(40),
 };
 /// Most reports that are kept.
-const MOST: usize = 256;
+const MAX_REPORTS: usize = 256;
 
 /// Reports that this node passes on, by a key: its flow, its author and the node it is for.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl<K: Copy + Ord, R> Passing<K, R> {
     /// Takes a report in place of an earlier one with the same key. Returns whether there was room.
     pub fn admit(&mut self, key: K, report: R, now: Instant) -> bool {
         self.entries.retain(|_, (_, retry)| retry.is_open(&POLICY));
-        let has_room = self.entries.len() < MOST || self.entries.contains_key(&key);
+        let has_room = self.entries.len() < MAX_REPORTS || self.entries.contains_key(&key);
         if has_room {
             self.entries.insert(key, (report, Retry::new(now)));
         }
@@ -110,14 +110,14 @@ mod tests {
     #[test]
     fn the_latest_of_each_author_is_kept_and_no_more_than_so_many() {
         let mut passing = Passing::default();
-        for author in 0..MOST {
+        for author in 0..MAX_REPORTS {
             assert!(passing.admit(author, 1, AT));
         }
-        assert!(passing.admit(0, 2, AT) && !passing.admit(MOST, 1, AT));
+        assert!(passing.admit(0, 2, AT) && !passing.admit(MAX_REPORTS, 1, AT));
         assert_eq!(passing.due(AT), Some((0, &2)));
         passing.note_sent(0, AT);
         passing.handle_tx_result(0, TxResult::Acked, AT);
-        assert!(passing.admit(MOST, 1, AT));
+        assert!(passing.admit(MAX_REPORTS, 1, AT));
     }
 
     #[test]

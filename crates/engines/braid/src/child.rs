@@ -70,7 +70,7 @@ const MOST_UNCONFIRMED: u32 = 32;
 const GIVEN_UP: Duration = Duration::from_secs(2);
 /// The number of its last frame, and what it carries, count for so long. No radio holds a frame
 /// back for longer, and a forged number does harm no longer.
-const LATELY: Duration = Duration::from_secs(1);
+const NUMBER_COUNTS: Duration = Duration::from_secs(1);
 
 /// The next hop, as the node before it knows it.
 #[derive(Debug)]
@@ -180,7 +180,7 @@ impl Child {
     ) -> Option<u32> {
         let Said { state, number } = said;
         let Pace { room, packet_time } = pace;
-        let is_recent = now.since(self.heard_at) < LATELY;
+        let is_recent = now.since(self.heard_at) < NUMBER_COUNTS;
         if is_recent && self.number.is_some_and(|last| is_older(number, last)) {
             return None;
         }
@@ -333,12 +333,12 @@ impl Child {
     /// Returns the share of packets that arrive there, as counted, and of its frames that arrive
     /// here, as link state told when it became the next hop; `None` if it was not heard lately.
     pub(crate) fn carries(&self, now: Instant) -> Option<(f64, f64)> {
-        (now.since(self.heard_at) < LATELY).then(|| (self.delivery(), self.back))
+        (now.since(self.heard_at) < NUMBER_COUNTS).then(|| (self.delivery(), self.back))
     }
 
     /// Returns whether it got packets lately.
     pub(crate) fn gains(&self, now: Instant) -> bool {
-        now.since(self.gained_at) < LATELY
+        now.since(self.gained_at) < NUMBER_COUNTS
     }
 
     /// Returns how many frames a packet takes by unicast, which is acknowledged.

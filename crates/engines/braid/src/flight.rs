@@ -17,7 +17,7 @@ use ncmesh_engine::time::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// Frames that are remembered at most, and those among them that a state may name again.
-const MOST: usize = 512;
+const MAX_FRAMES: usize = 512;
 const NAMED: usize = 64;
 
 /// The last frame that a node had handled when it wrote its state.
@@ -80,7 +80,7 @@ impl Flight {
     pub(crate) fn note_filled(&mut self, filling: &Filling, now: Instant) {
         // The MAC takes one frame at a time, so the one before was sent.
         self.note_sent(now);
-        if self.frames.len() >= MOST || self.covered > NAMED {
+        if self.frames.len() >= MAX_FRAMES || self.covered > NAMED {
             self.frames.pop_front();
             self.covered = self.covered.saturating_sub(1);
         }

@@ -21,7 +21,7 @@
 use super::flow::Flow;
 use super::frame::State;
 use super::pairs::{are_hidden, hears};
-use super::upstream::LATELY;
+use super::upstream::PARENT_COUNTS;
 use super::{Braid, Ends};
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
@@ -128,7 +128,9 @@ impl Braid {
         if busy.any(|a| parents.iter().any(|b| are_hidden(cx, a, *b))) {
             self.turns.hidden_at = Some(cx.now);
         }
-        self.turns.hidden_at.filter(|at| cx.now.since(*at) < LATELY && !parents.is_empty())?;
+        self.turns
+            .hidden_at
+            .filter(|at| cx.now.since(*at) < PARENT_COUNTS && !parents.is_empty())?;
         Some(parents)
     }
 

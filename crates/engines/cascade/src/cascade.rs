@@ -105,7 +105,7 @@ impl Carrier for Cascade {
     }
 
     fn overhead(&self, _: usize, packets: u8) -> usize {
-        DataHeader::MOST + usize::from(packets)
+        DataHeader::MAX_LEN + usize::from(packets)
     }
 
     fn open(&mut self, cx: &mut Context<'_>, source: &FileSource) {

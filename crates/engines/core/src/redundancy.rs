@@ -5,7 +5,7 @@
 //! factor x, or until eq. 35 gives the probability that was asked for.
 
 /// Most packets that are sent for one that is to arrive. Bounds the sum of eq. 35.
-const MOST: usize = 200;
+const MAX_SENT_FOR_ONE: usize = 200;
 
 /// How far a node goes beyond what is enough on average.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,7 +47,7 @@ fn least_transmissions(wanted: usize, success: f64, probability: f64) -> usize {
     let mut sent = wanted;
     let mut last = libm::pow(success, wanted as f64);
     let mut arrived = last;
-    while arrived < probability && sent < MOST * wanted {
+    while arrived < probability && sent < MAX_SENT_FOR_ONE * wanted {
         last *= (1.0 - success) * sent as f64 / (sent + 1 - wanted) as f64;
         arrived += last;
         sent += 1;

@@ -43,11 +43,11 @@ const MOST_TRUST: f64 = 0.9;
 /// faded to a tenth.
 const HEARD_ALL_THE_SAME: f64 = 10.0;
 /// Number of neighbours above which the interval between hellos grows.
-const MANY: usize = 32;
+const CROWD: usize = 32;
 /// Most neighbours that another node is believed to have.
 const MOST_CLAIMED: u16 = 256;
 /// Frames of more bytes than this on the air are long ones.
-const LONG: usize = 500;
+const LONG_FRAME: usize = 500;
 /// Number of hellos after which a node that sent no long frame sends one for measurement: while
 /// hellos are quick, and later.
 const LONG_EVERY: [u8; 2] = [4, 100];
@@ -278,7 +278,7 @@ impl Link {
 
     /// Returns the longest interval between hellos in a crowd.
     fn longest_interval(&self, crowd: usize) -> Duration {
-        seconds(self.config.hello_s * (crowd as f64 / MANY as f64).max(1.0))
+        seconds(self.config.hello_s * (crowd as f64 / CROWD as f64).max(1.0))
     }
 
     /// Returns the neighbours that did not send what they promised.
@@ -338,7 +338,7 @@ impl Link {
         // it begins during this one, or so shortly before that it is not over yet.
         self.busy += self.per_byte * 2 * u32::try_from(frame.len).unwrap_or(u32::MAX);
         if let Some(neighbor) = self.neighbors.get_mut(&sender).filter(|n| n.start() == start) {
-            neighbor.count_frame(frame.is_control.then_some(frame.len > LONG));
+            neighbor.count_frame(frame.is_control.then_some(frame.len > LONG_FRAME));
             neighbor.exposure.note_frame(frame.counter, frame.len);
             if !frame.is_late {
                 neighbor.note_life(now);
@@ -454,7 +454,7 @@ impl Link {
 
     /// Counts a frame of control, of `len` bytes, that this node sends.
     pub(crate) fn note_sent(&mut self, len: usize) {
-        if len > LONG {
+        if len > LONG_FRAME {
             self.long_sent = self.long_sent.wrapping_add(1);
             self.since_long = 0;
         } else {
