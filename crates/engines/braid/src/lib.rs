@@ -78,7 +78,7 @@ use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
 use ncmesh_engine::toolkit::hop::{AnswerSlot, PacketTime};
-use ncmesh_engine::toolkit::passing::{Passing, is_passed_on, outcome, way};
+use ncmesh_engine::toolkit::passing::{Addresses, Passing, is_passed_on, outcome, way};
 use ncmesh_engine::toolkit::precedence::Precedence;
 use ncmesh_engine::toolkit::silence::Silence;
 use ncmesh_engine::topology::Metric;
@@ -374,8 +374,8 @@ impl Braid {
         self.heed_turn(cx, report.child, report.flow, report.state, Some(report.parent));
         let said = Said { state: report.state, number: report.number };
         self.hear_state(cx, report.flow, report.child, said, false);
-        let ends = (report.child, report.next_hop, report.parent);
-        if is_passed_on(cx.topology, cx.me, ends, METRIC) {
+        let Report { child: author, next_hop, parent: to, .. } = report;
+        if is_passed_on(cx.topology, cx.me, Addresses { author, next_hop, to }, METRIC) {
             let key = (report.flow.key(), report.child, report.parent);
             if !self.passing.admit(key, report, cx.now) {
                 cx.counters.drop(DropReason::Full);
@@ -630,7 +630,7 @@ impl Engine for Braid {
         match core::mem::replace(&mut self.on_air, OnAir::Nothing) {
             OnAir::Nothing => {}
             OnAir::Passing(key) => {
-                let result = outcome(cx.topology, (cx.me, way_to(cx, key.2)), report.result);
+                let result = outcome(cx.topology, cx.me, way_to(cx, key.2), report.result);
                 self.passing.handle_tx_result(key, result, cx.now);
             }
             OnAir::Alone(ends, packet) => self.settle_alone(ends, packet, report.result, cx.now),

@@ -11,7 +11,7 @@ use ncmesh_engine::file::{Begun, Manifest};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::bounded::MAX_FLOWS;
 use ncmesh_engine::toolkit::hop::PacketTime;
-use ncmesh_engine::toolkit::passing::{Passing, is_passed_on, outcome, way};
+use ncmesh_engine::toolkit::passing::{Addresses, Passing, is_passed_on, outcome, way};
 use ncmesh_engine::{Context, Filled, Frame, TxReport};
 use ncmesh_transfer::frame::{self, Announcement, write_packet};
 use ncmesh_transfer::sink::{self, SinkOutcome, SinkPhase};
@@ -260,7 +260,7 @@ impl Carrier for Cascade {
         match core::mem::replace(&mut self.on_air, OnAir::Nothing) {
             OnAir::Nothing => {}
             OnAir::Passing(key) => {
-                let result = outcome(cx.topology, (cx.me, way_to(cx, key.2)), report.result);
+                let result = outcome(cx.topology, cx.me, way_to(cx, key.2), report.result);
                 self.passing.handle_tx_result(key, result, cx.now);
             }
             OnAir::Data { flow: id, polls } => {
@@ -394,7 +394,7 @@ impl Cascade {
                 if let Some(child) = flow.children.get_mut(&sender) {
                     child.note_own(cx.now);
                 }
-                flow.hear_child(cx, sender, (header.number, &header.wants));
+                flow.hear_child(cx, sender, header.number, &header.wants);
                 flow.make_way(sender, packet_time, cx.now);
             } else {
                 flow.lose_child(sender, header.number);
@@ -557,10 +557,11 @@ impl Cascade {
             }
             // A report for another node, whose link may bring nothing from this child: whoever lies
             // on a way that exists passes it on.
-            let ends = (report.child, report.next_hop, report.parent);
-            let has_room =
-                !is_passed_on(cx.topology, cx.me, ends, METRIC) || self.pass_on(report, cx.now);
-            return if has_room { Ok(()) } else { Err(DropReason::Full) };
+            let Report { child: author, next_hop, parent: to, .. } = report;
+            let passes =
+                is_passed_on(cx.topology, cx.me, Addresses { author, next_hop, to }, METRIC);
+            let is_full = passes && !self.pass_on(report, cx.now);
+            return if is_full { Err(DropReason::Full) } else { Ok(()) };
         }
         let manifest = manifest.ok_or(DropReason::UnknownFlow)?;
         let wants_nothing = report.wants.lowest().is_none();
@@ -587,7 +588,7 @@ impl Cascade {
             }
         }
         flow.heard_at = cx.now;
-        flow.hear_child(cx, report.child, (report.number, &report.wants));
+        flow.hear_child(cx, report.child, report.number, &report.wants);
         self.answering.hear_answer(id, packet_time, cx.now);
         self.review_parent(cx, id, false);
         Ok(())

@@ -97,7 +97,8 @@ impl Flow {
         &mut self,
         cx: &Context<'_>,
         node: NodeId,
-        (number, wants): (u16, &Wants),
+        number: u16,
+        wants: &Wants,
     ) {
         if wants.lowest().is_none() {
             self.children.remove(&node);
@@ -409,7 +410,7 @@ mod tests {
         let hash = [0; 32];
         let manifest = Manifest { flow: ID, name: "f".into(), geometry, root, hash };
         let mut flow = Flow::new(Held::new(manifest, Role::Relay), cx.rng, cx.now);
-        flow.hear_child(cx, NodeId(3), (1, &Wants::from(0, [].into_iter(), 200)));
+        flow.hear_child(cx, NodeId(3), 1, &Wants::from(0, [].into_iter(), 200));
         flow
     }
 

@@ -54,6 +54,13 @@ struct RetransmitQueue<T> {
     packets: VecDeque<SentPacket<T>>,
 }
 
+/// A packet over a hop: the neighbour that it went to, and its number there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbered {
+    pub(crate) neighbour: NodeId,
+    pub(crate) number: u16,
+}
+
 /// A packet that may be asked for.
 #[derive(Debug)]
 struct SentPacket<T> {
@@ -61,8 +68,8 @@ struct SentPacket<T> {
     packet: T,
     /// When it was last retransmitted.
     repeated_at: Option<Instant>,
-    /// Neighbour and number of the packet that it was coded with, if it was.
-    partner: Option<(NodeId, u16)>,
+    /// The packet that it was coded with, if it was.
+    partner: Option<Numbered>,
 }
 
 /// A packet that a neighbour gets again.
@@ -116,8 +123,8 @@ impl<T: Clone> HopSender<T> {
         number
     }
 
-    /// Notes that two packets, each given by neighbour and number, went out in one coded frame.
-    pub(crate) fn pair(&mut self, one: (NodeId, u16), other: (NodeId, u16)) {
+    /// Notes that two packets went out in one coded frame.
+    pub(crate) fn pair(&mut self, one: Numbered, other: Numbered) {
         for (packet, partner) in [(one, other), (other, one)] {
             if let Some(sent) = self.sent_mut(packet) {
                 sent.partner = Some(partner);
@@ -133,20 +140,20 @@ impl<T: Clone> HopSender<T> {
         now: Instant,
     ) -> Option<Retransmission<T>> {
         let pause = self.timing.answer_again;
-        let sent = self.sent_mut((neighbour, number))?;
+        let sent = self.sent_mut(Numbered { neighbour, number })?;
         let packet = sent.repeat(pause, now)?;
         let partner = sent.partner.take();
         let partner = partner.and_then(|partner| {
             let sent = self.sent_mut(partner)?;
             sent.partner = None;
-            Some((sent.repeat(pause, now)?, partner.1))
+            Some((sent.repeat(pause, now)?, partner.number))
         });
         Some(Retransmission { packet, partner })
     }
 
-    fn sent_mut(&mut self, (neighbour, number): (NodeId, u16)) -> Option<&mut SentPacket<T>> {
-        let queue = self.queues.get_mut(&neighbour)?;
-        queue.packets.iter_mut().find(|sent| sent.number == number)
+    fn sent_mut(&mut self, id: Numbered) -> Option<&mut SentPacket<T>> {
+        let queue = self.queues.get_mut(&id.neighbour)?;
+        queue.packets.iter_mut().find(|sent| sent.number == id.number)
     }
 }
 
@@ -184,7 +191,8 @@ impl<T> HopReceiver<T> {
     /// the packets that are in order now.
     pub(crate) fn receive(
         &mut self,
-        (neighbour, start): (NodeId, StartId),
+        neighbour: NodeId,
+        start: StartId,
         number: u16,
         packet: T,
         now: Instant,
@@ -336,7 +344,7 @@ mod tests {
     }
 
     fn arrive(receiver: &mut HopReceiver<u16>, number: u16, ms: u64) -> Vec<u16> {
-        receiver.receive((PEER, StartId(1)), number, number, at(ms))
+        receiver.receive(PEER, StartId(1), number, number, at(ms))
     }
 
     fn again<T>(packet: T, partner: Option<(T, u16)>) -> Option<Retransmission<T>> {
@@ -376,7 +384,7 @@ mod tests {
         assert_eq!(arrive(&mut receiver, 16, 130), []);
         assert_eq!(arrive(&mut receiver, 16 + 2 * WINDOW, 131), [16, 16 + 2 * WINDOW]);
         assert_eq!(arrive(&mut receiver, 146, 132), []);
-        assert_eq!(receiver.receive((PEER, StartId(2)), 1, 1, at(133)), [146, 1]);
+        assert_eq!(receiver.receive(PEER, StartId(2), 1, 1, at(133)), [146, 1]);
     }
 
     #[test]
@@ -402,7 +410,9 @@ mod tests {
         let other = NodeId(3);
         let one = sender.number(PEER, &10);
         let two = sender.number(other, &20);
-        sender.pair((PEER, one), (other, two));
+        let one_sent = Numbered { neighbour: PEER, number: one };
+        let other_sent = Numbered { neighbour: other, number: two };
+        sender.pair(one_sent, other_sent);
         assert_eq!(sender.retransmit(PEER, one, at(0)), again(10, Some((20, two))));
         assert_eq!(sender.retransmit(other, two, at(5)), None);
         assert_eq!(sender.retransmit(PEER, one, at(25)), again(10, None));
@@ -425,7 +435,7 @@ mod tests {
                 now += wait;
                 out += receiver.release(at(now)).len();
                 arrivals += 1;
-                out += receiver.receive((PEER, StartId(1)), after(start, *step), (), at(now)).len();
+                out += receiver.receive(PEER, StartId(1), after(start, *step), (), at(now)).len();
                 let kept: usize = receiver.buffers.values().map(|b| b.waiting.len()).sum();
                 prop_assert!(kept <= usize::from(WINDOW));
                 prop_assert_eq!(receiver.release_at().is_some(), kept > 0);
@@ -453,7 +463,7 @@ mod tests {
             let mut receiver = HopReceiver::new(TIMING);
             let mut out = Vec::new();
             for step in &order {
-                out.extend(receiver.receive((PEER, StartId(1)), after(start, *step), *step, at(0)));
+                out.extend(receiver.receive(PEER, StartId(1), after(start, *step), *step, at(0)));
             }
             prop_assert_eq!(out, (0..order.len() as u16).collect::<Vec<_>>());
         }
@@ -474,7 +484,7 @@ mod tests {
                     prop_assert!(out.insert(packet));
                 }
                 let number = after(start, *step);
-                for packet in receiver.receive((PEER, StartId(1)), number, *step, now) {
+                for packet in receiver.receive(PEER, StartId(1), number, *step, now) {
                     prop_assert!(out.insert(packet));
                 }
             }

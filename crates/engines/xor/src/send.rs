@@ -3,6 +3,7 @@
 use super::Xor;
 use super::frame::{Data, Native};
 use super::hold::Outcome;
+use super::numbered::Numbered;
 use super::packet::{Direction, Load, Packet, PacketId};
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::time::{Duration, Instant};
@@ -126,7 +127,8 @@ impl Xor {
                 // If the frame is lost, both neighbours usually miss it. The sender remembers the
                 // pair so that it can be coded again.
                 if is_first_attempt {
-                    let [one, other] = [&one.header, &other.header].map(|h| (h.next(), h.sequence));
+                    let [one, other] = [&one.header, &other.header]
+                        .map(|h| Numbered { neighbour: h.next(), number: h.sequence });
                     self.sender.pair(one, other);
                 }
                 Data::write_coded(Native::from(&one), Native::from(&other), out);

@@ -43,21 +43,22 @@ impl<'a> Header<'a> {
                 // stay in order.
                 let is_whole = !ip.more_frags() && ip.frag_offset() == 0;
                 let payload = is_whole.then(|| ip.payload());
-                Ok(Self::new((ip.src_addr(), ip.dst_addr()), ip.next_header(), payload))
+                Ok(Self::new(ip.src_addr(), ip.dst_addr(), ip.next_header(), payload))
             }
             IpVersion::Ipv6 => {
                 let ip = Ipv6Packet::new_checked(packet).map_err(|_| Malformed)?;
                 if ip.total_len() != packet.len() {
                     return Err(Malformed);
                 }
-                let ends = (ip.src_addr(), ip.dst_addr());
-                Ok(Self::new(ends, ip.next_header(), Some(ip.payload())))
+                let payload = Some(ip.payload());
+                Ok(Self::new(ip.src_addr(), ip.dst_addr(), ip.next_header(), payload))
             }
         }
     }
 
-    fn new<A: Into<IpAddr>>(
-        (source, destination): (A, A),
+    fn new(
+        source: impl Into<IpAddr>,
+        destination: impl Into<IpAddr>,
         protocol: IpProtocol,
         payload: Option<&'a [u8]>,
     ) -> Self {

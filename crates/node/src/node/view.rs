@@ -60,8 +60,11 @@ impl Node {
             kept: self.inbox.kept_parts(),
             hooks: self.hooks.counts,
             usage: self.stack.usage(),
-            sent: counters.all_sent().map(traffic).collect(),
-            heard: counters.all_heard().map(traffic).collect(),
+            sent: counters.all_sent().map(|((id, kind), tally)| traffic(id, kind, tally)).collect(),
+            heard: counters
+                .all_heard()
+                .map(|((id, kind), tally)| traffic(id, kind, tally))
+                .collect(),
             drops: counters.drops().map(|(why, n)| (why.name().into(), n)).collect(),
             tunnel: self.tunnel_status(),
             flows: self.flows(),
@@ -340,7 +343,7 @@ fn kbit_s(bytes: u64, started: Instant, end: Instant) -> f64 {
     if seconds > 0.0 { bytes as f64 * 8.0 / 1000.0 / seconds } else { 0.0 }
 }
 
-fn traffic(((service, kind), tally): ((ServiceId, u8), Tally)) -> Traffic {
+fn traffic(service: ServiceId, kind: u8, tally: Tally) -> Traffic {
     let service = match service {
         control::SERVICE => "control".into(),
         id => REGISTRY

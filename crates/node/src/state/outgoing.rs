@@ -83,13 +83,17 @@ impl OutgoingFile {
     pub fn from_json(bytes: &[u8]) -> Result<Self, RecordError> {
         let record: Record =
             serde_json::from_slice(bytes).map_err(|e| RecordError::Json(e.to_string()))?;
+        let done = record.done.iter().filter_map(|(node, code)| {
+            let state = final_state(*code)?;
+            Some((NodeId(*node), state))
+        });
         Ok(Self {
             manifest: Manifest::try_from(&record.manifest)?,
             path: record.path,
             scheme: record.scheme,
             scheme_reason: record.scheme_reason,
             receivers: record.receivers.into_iter().map(NodeId).collect(),
-            done: record.done.into_iter().filter_map(final_state).collect(),
+            done: done.collect(),
             open: record.open,
             background: record.background.and_then(Background::of),
             limit_bps: record.limit_bps,
@@ -118,9 +122,8 @@ impl OutgoingFile {
     }
 }
 
-fn final_state((node, code): (u16, u8)) -> Option<(NodeId, ReceiverState)> {
-    let state = ReceiverState::from_code(code).filter(|state| state.is_final());
-    state.map(|state| (NodeId(node), state))
+fn final_state(code: u8) -> Option<ReceiverState> {
+    ReceiverState::from_code(code).filter(|state| state.is_final())
 }
 
 /// The journal: a directory with one file for each transfer.

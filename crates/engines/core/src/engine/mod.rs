@@ -182,7 +182,7 @@ impl Engine for Core {
         self.contends = report.heard_by.is_none();
         if let Some(key) = self.passing_on_air.take() {
             let next_hop = way(cx.topology, cx.me, key.2, FEEDBACK_METRIC);
-            let result = outcome(cx.topology, (cx.me, next_hop), report.result);
+            let result = outcome(cx.topology, cx.me, next_hop, report.result);
             self.passing.handle_tx_result(key, result, cx.now);
         }
         let failed = report.result == TxResult::Failed;
