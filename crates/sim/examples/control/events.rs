@@ -70,7 +70,7 @@ fn dies(run: &mut Run, node: usize, findings: &mut Findings) -> Result<(), Error
     let concerned = users(run, node);
     let witnesses = Witnesses::of(run, node);
     run.simulation.switch_off(node);
-    watch_loss(run, (concerned, witnesses), findings, node);
+    watch_loss(run, concerned, witnesses, findings, node);
     run.simulation.switch_on(node)?;
     run.advance(REST);
     Ok(())
@@ -89,7 +89,7 @@ fn fades(run: &mut Run, node: usize, findings: &mut Findings) -> Result<(), Erro
 
     let witnesses = Witnesses::of(run, node);
     set_links(run, node, &faded)?;
-    watch_loss(run, (concerned, witnesses), findings, node);
+    watch_loss(run, concerned, witnesses, findings, node);
     set_links(run, node, &whole)?;
     run.advance(REST);
     Ok(())
@@ -164,7 +164,8 @@ fn told(run: &Run, node: usize, other: usize) -> Option<f64> {
 /// Advances until no node of `waiting` routes through `node`, and notes when each stopped.
 fn watch_loss(
     run: &mut Run,
-    (waiting, mut witnesses): (Vec<usize>, Witnesses),
+    waiting: Vec<usize>,
+    mut witnesses: Witnesses,
     findings: &mut Findings,
     node: usize,
 ) {
