@@ -60,6 +60,17 @@ pub struct IpArrival {
     pub packet: Vec<u8>,
 }
 
+/// An observation at a node.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// Time of it.
+    pub at: Instant,
+    /// Index of the node.
+    pub node: usize,
+    /// Transfer that began or ended there.
+    pub observation: Observation,
+}
+
 /// A mesh on the virtual clock.
 pub struct Simulation {
     config: SimulationConfig,
@@ -74,7 +85,7 @@ pub struct Simulation {
     /// Random draws of the disturbance.
     disturbance: ChaCha8Rng,
     observers: Observers,
-    observations: Vec<(Instant, usize, Observation)>,
+    observations: Vec<Observed>,
     packets: Vec<Arrival>,
     ip_packets: Vec<IpArrival>,
     stream_packets: Vec<StreamArrival>,
@@ -199,9 +210,9 @@ impl Simulation {
         self.hosts.is_empty()
     }
 
-    /// Returns all observations so far, as (time, node, observation).
+    /// Returns all observations so far.
     #[must_use]
-    pub fn observations(&self) -> &[(Instant, usize, Observation)] {
+    pub fn observations(&self) -> &[Observed] {
         &self.observations
     }
 

@@ -5,8 +5,8 @@ use ncmesh_engine::file::{ReceiverState, Refusal, Stage};
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
-use ncmesh_sim::{Event, Observation, Observer, Simulation, What, node_id};
-use ncmesh_tests::{contents, links, mesh, settled};
+use ncmesh_sim::{Event, Observer, Simulation, What, node_id};
+use ncmesh_tests::{contents, has, links, mesh, settled};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId, Versions, Writer};
 use std::cell::RefCell;
 use std::io;
@@ -110,10 +110,6 @@ fn line(seed: u64) -> (Simulation, Member) {
     let mut s = settled(mesh(links(3, &[(0, 1, 0.1), (1, 2, 0.1)]), seed));
     let member = Member::new(&mut s);
     (s, member)
-}
-
-fn has(s: &Simulation, node: usize, flow: FlowId) -> bool {
-    s.observations().iter().any(|(_, n, h)| *n == node && *h == Observation::Delivered(flow))
 }
 
 fn stage(s: &Simulation, node: usize, flow: FlowId) -> Option<Stage> {

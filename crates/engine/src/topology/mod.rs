@@ -350,7 +350,7 @@ impl Topology {
         // its own links usable, or unusable.
         let mut changed = Vec::new();
         let mut turned = Vec::new();
-        for (from, old, new) in side_by_side(before, after) {
+        for SideBySide { node: from, before: old, after: new } in side_by_side(before, after) {
             if old == new {
                 continue;
             }
@@ -402,13 +402,21 @@ fn with_state(nodes: &[(NodeId, Known)]) -> impl Iterator<Item = (NodeId, &LinkS
     nodes.iter().filter_map(|(node, known)| Some((*node, known.state.as_deref()?)))
 }
 
-/// Returns the nodes of two lists of links in ascending order, with the delivery in each list.
-pub fn side_by_side(
-    a: &Links,
-    b: &Links,
-) -> impl Iterator<Item = (NodeId, Option<f64>, Option<f64>)> {
-    let mut a = a.as_slice().iter().peekable();
-    let mut b = b.as_slice().iter().peekable();
+/// A link in two lists, with its delivery in each that has it.
+#[derive(Clone, Copy, Debug)]
+pub struct SideBySide {
+    /// Node at the other end.
+    pub node: NodeId,
+    /// Delivery in the first list.
+    pub before: Option<f64>,
+    /// Delivery in the second list.
+    pub after: Option<f64>,
+}
+
+/// Returns the links of two lists, in ascending order of their nodes.
+pub fn side_by_side(before: &Links, after: &Links) -> impl Iterator<Item = SideBySide> {
+    let mut a = before.as_slice().iter().peekable();
+    let mut b = after.as_slice().iter().peekable();
     core::iter::from_fn(move || {
         let node = match (a.peek(), b.peek()) {
             (Some((a, _)), Some((b, _))) => *a.min(b),
@@ -417,7 +425,9 @@ pub fn side_by_side(
         };
         let here = |(other, _): &&(NodeId, f64)| *other == node;
         let delivery = |link: &(NodeId, f64)| link.1;
-        Some((node, a.next_if(here).map(delivery), b.next_if(here).map(delivery)))
+        let before = a.next_if(here).map(delivery);
+        let after = b.next_if(here).map(delivery);
+        Some(SideBySide { node, before, after })
     })
 }
 

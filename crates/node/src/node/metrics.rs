@@ -497,11 +497,10 @@ fn by(label: &'static str, counts: &BTreeMap<String, u64>) -> Values {
 fn by_kind(values: impl Iterator<Item = ((ServiceId, u8), f64)>) -> Values {
     let mut sums = BTreeMap::<(&str, &str), f64>::new();
     for ((service, kind), value) in values {
-        let name =
-            services(REGISTRY).find(|(id, ..)| *id == service).and_then(|(_, name, layouts)| {
-                let layout = layouts.iter().find(|layout| layout.kind == kind)?;
-                Some((name, layout.name))
-            });
+        let name = services(REGISTRY).find(|known| known.id == service).and_then(|known| {
+            let layout = known.layouts.iter().find(|layout| layout.kind == kind)?;
+            Some((known.name, layout.name))
+        });
         *sums.entry(name.unwrap_or(("other", "other"))).or_default() += value;
     }
     let labels =

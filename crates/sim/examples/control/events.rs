@@ -81,8 +81,8 @@ fn fades(run: &mut Run, node: usize, findings: &mut Findings) -> Result<(), Erro
     let mut concerned = users(run, node);
     let whole = run.mesh.loss.clone();
     let mut faded = whole.clone();
-    for (from, to, p) in whole.links().filter(|(from, to, _)| from.0 == node || to.0 == node) {
-        faded.set(from, to, 1.0 - FADED * (1.0 - p))?;
+    for link in whole.links().filter(|link| link.from.0 == node || link.to.0 == node) {
+        faded.set(link.from, link.to, 1.0 - FADED * (1.0 - link.loss))?;
     }
     let graph = Graph::new(&faded, &routes::running(&run.simulation));
     concerned.retain(|&user| !graph.tree(user).parent.contains(&Some(node)));

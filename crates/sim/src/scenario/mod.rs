@@ -111,7 +111,7 @@ use ncmesh_engine::Background;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::text::unmarked;
 use ncmesh_engine::time::Duration;
-use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
+use ncmesh_medium::{LossMatrix, LossyLink, MediumConfig};
 
 /// Position of a node, in metres from an arbitrary origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -279,6 +279,17 @@ pub struct Scenario {
     source: reader::Original,
 }
 
+/// A link of one direction between two nodes, by their indices.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DirectedLink {
+    /// Node that sends.
+    pub from: usize,
+    /// Node that hears it.
+    pub to: usize,
+    /// Share of frames that arrives.
+    pub delivery: f64,
+}
+
 impl Scenario {
     /// Reads a scenario file and the files it names. If there is no file `path`, it may be the name
     /// of a scenario that comes with the program, such as `building`.
@@ -369,10 +380,13 @@ impl Scenario {
         self.medium.clone()
     }
 
-    /// Returns all directed links as (from, to, delivery probability), from the same values as
-    /// [`loss`](Self::loss).
-    pub fn deliveries(&self) -> Vec<(usize, usize, f64)> {
-        let delivery = |(from, to, loss): (RadioId, RadioId, f64)| (from.0, to.0, 1.0 - loss);
+    /// Returns all directed links, from the same values as [`loss`](Self::loss).
+    pub fn deliveries(&self) -> Vec<DirectedLink> {
+        let delivery = |link: LossyLink| DirectedLink {
+            from: link.from.0,
+            to: link.to.0,
+            delivery: 1.0 - link.loss,
+        };
         self.loss().links().map(delivery).collect()
     }
 }

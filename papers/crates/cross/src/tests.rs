@@ -111,7 +111,7 @@ fn invalid_crosses_are_refused() {
 
 #[test]
 fn larger_fields_waste_less_on_the_same_losses() {
-    let of = |field| mean(cross(Scheme::Core, 0.3, 0.5, 16, field), Until::Both, 200).0;
+    let of = |field| mean(cross(Scheme::Core, 0.3, 0.5, 16, field), Until::Both, 200).value;
     let [two, sixteen, many] = Field::ALL.map(of);
     assert!(two > sixteen && sixteen > many, "{two} {sixteen} {many}");
 }

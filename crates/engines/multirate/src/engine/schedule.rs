@@ -8,7 +8,7 @@
 use super::Multirate;
 use crate::child::Child;
 use crate::packet_queue::Packet;
-use crate::scheduling::max_weight;
+use crate::scheduling::{Candidate, max_weight};
 use ncmesh_engine::Context;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_wire::{FlowId, NodeId};
@@ -104,7 +104,11 @@ impl Multirate {
         let queues = || self.servable_queues().filter(|(its, ..)| *its == medium);
         let kept = queues().map(|(_, key, _)| key).find(|key| self.is_chosen(medium, *key));
         let key = kept.or_else(|| {
-            max_weight(queues().map(|(_, key, child)| (key, self.rate(key.child), child.weight())))
+            max_weight(queues().map(|(_, key, child)| Candidate {
+                key,
+                rate: self.rate(key.child),
+                weight: child.weight(),
+            }))
         });
         key.map(|key| (medium, key))
     }
