@@ -27,6 +27,9 @@ pub enum ServiceKind {
 }
 
 impl ServiceKind {
+    /// All services, in the order in which they are listed.
+    pub const ALL: [Self; 3] = [Self::File, Self::Tunnel, Self::Stream];
+
     /// Returns its name in commands and results.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -31,6 +31,7 @@ pub use verify::same_contents;
 use config::{Own, Secrets, node_config};
 use ether::EtherThread;
 use ncmesh_engine::Background;
+use ncmesh_engine::file::Allowance;
 use ncmesh_node::api::client::ApiClient;
 use ncmesh_node::api::types::{Peer, Recipients, SendRequest, Started, Status, Transfer};
 use ncmesh_node::etherd::datagram::Token;
@@ -152,10 +153,8 @@ fn check_sockets(places: &[PathBuf]) -> std::io::Result<()> {
 pub struct SendAs<'a> {
     /// Name of the scheme.
     pub scheme: &'a str,
-    /// Whether it gives way to all else, and its bound on airtime.
-    pub background: Option<Background>,
-    /// The most of its data that the source sends, bit/s.
-    pub limit_bps: Option<u64>,
+    /// Airtime and rate that it may take.
+    pub allowance: Allowance,
 }
 
 impl Lab {
@@ -316,8 +315,8 @@ impl Lab {
             to: Recipients::Named(to),
             name: None,
             scheme: Some(how.scheme.into()),
-            background: how.background.map(Background::percent),
-            limit_bps: how.limit_bps,
+            background: how.allowance.background.map(Background::percent),
+            limit_bps: how.allowance.limit_bps,
             priority: None,
         };
         let started: Started = self.client(from).post("/v1/transfers", &request).await?;

@@ -3,7 +3,9 @@
 use super::cascade::Cascade;
 use super::frame::{Data, DataHeader, Report, Wants};
 use ncmesh_engine::counters::{Counters, DropReason};
-use ncmesh_engine::file::{BatchSet, FileLimits, Geometry, Manifest, Outgoing, Stage, merkle};
+use ncmesh_engine::file::{
+    Allowance, BatchSet, FileLimits, Geometry, Manifest, Outgoing, Stage, merkle,
+};
 use ncmesh_engine::rng::{stream, unit};
 use ncmesh_engine::storage::{MemoryStorage, Storage, StorageError};
 use ncmesh_engine::testing::symmetric;
@@ -144,8 +146,7 @@ impl Net {
             receivers: receivers.iter().map(|n| NodeId(*n)).collect(),
             done: BTreeMap::new(),
             open: false,
-            background: None,
-            limit_bps: None,
+            allowance: Allowance::default(),
         };
         let source = net.nodes.get_mut(&NodeId(1)).unwrap();
         source.storage.memory.provide(FLOW, net.contents.clone());

@@ -366,8 +366,7 @@ impl Node {
             receivers: file.receivers.clone(),
             done: file.done.clone(),
             open: file.open,
-            background: file.background,
-            limit_bps: file.limit_bps,
+            allowance: file.allowance,
         };
         let now = self.clock.now();
         let scheme = self.stack.scheme(&file.scheme).ok_or(SendError::UnknownScheme);

@@ -218,6 +218,7 @@ impl Node {
         };
         let end = t.finished.unwrap_or_else(|| self.clock.now());
         let sent = self.sending.get(t.flow);
+        let allowance = sent.map(|file| file.allowance).unwrap_or_default();
         let sent_from = sent.map(|file| file.path.clone());
         Transfer {
             id: t.flow.to_string(),
@@ -229,8 +230,8 @@ impl Node {
             source: self.name_of(t.flow.source),
             scheme: self.stack.transfer_scheme(t.flow).map(Into::into),
             scheme_reason: sent.and_then(|file| file.scheme_reason.clone()),
-            background: sent.and_then(|file| file.background).map(Background::percent),
-            limit_bps: sent.and_then(|file| file.limit_bps),
+            background: allowance.background.map(Background::percent),
+            limit_bps: allowance.limit_bps,
             direction: match t.direction {
                 file::Direction::Sending => Direction::Sending,
                 file::Direction::Receiving => Direction::Receiving,

@@ -44,8 +44,7 @@ impl Sending {
             let to = traffic.to.clone();
             let file = NewFile {
                 contents: contents.clone(),
-                background: traffic.background,
-                limit_bps: traffic.limit_bps,
+                allowance: traffic.allowance,
                 ..NewFile::new(scheme, from, Some(&to))
             };
             let flow = world.sim.send(file)?;

@@ -107,7 +107,7 @@ pub use stream::{Layer, Stream, StreamReceiver};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ncmesh_engine::Background;
+use ncmesh_engine::file::Allowance;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::text::unmarked;
 use ncmesh_engine::time::Duration;
@@ -154,10 +154,8 @@ pub struct Traffic {
     pub to: Vec<usize>,
     /// Contents of the file.
     pub content: Content,
-    /// Whether it gives way to all else, and its bound on airtime.
-    pub background: Option<Background>,
-    /// The most of its data that the source sends, bit/s.
-    pub limit_bps: Option<u64>,
+    /// Airtime and rate that it may take.
+    pub allowance: Allowance,
 }
 
 /// Transport protocol that produces the packets of a flow.

@@ -60,7 +60,8 @@ fn several_files_are_read_and_errors_have_their_places() {
     let first = "[[traffic]]\nfrom = \"a\"\nto = [\"b\"]\nsize = \"1kB\"\n";
     let second = "[[traffic]]\nfrom = \"c\"\nto = [\"a\"]\nsize = \"2kB\"\nbackground = 10\n";
     let scenario = parse(&[mesh, first, second].concat()).unwrap();
-    let files = scenario.traffic.iter().map(|file| (file.from, file.background.is_some()));
+    let files =
+        scenario.traffic.iter().map(|file| (file.from, file.allowance.background.is_some()));
     assert_eq!(files.collect::<Vec<_>>(), [(0, false), (2, true)]);
 
     let wrong = |second: &str| fault(&[mesh, first, second].concat());

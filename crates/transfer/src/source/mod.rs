@@ -20,10 +20,10 @@ mod state;
 use crate::frame::{Ack, Announcement, Version};
 use announce_timer::{AnnounceTimer, PAUSES};
 use ncmesh_engine::file::merkle::MerkleTree;
-use ncmesh_engine::file::{BatchSet, Manifest, Outgoing, ReceiverState};
+use ncmesh_engine::file::{Allowance, BatchSet, Manifest, Outgoing, ReceiverState};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::{Metric, Paths};
-use ncmesh_engine::{Background, Context, Event};
+use ncmesh_engine::{Context, Event};
 use ncmesh_wire::NodeId;
 pub use receiver::Receiver;
 pub(crate) use state::{CloseReason, SourceState};
@@ -57,10 +57,7 @@ pub struct FileSource {
     pub(crate) started: Instant,
     /// Whether nodes that are not listed may join.
     open_to_all: bool,
-    /// Whether it gives way to all else, and its bound on airtime.
-    pub background: Option<Background>,
-    /// The most of its data that this node sends, bit/s.
-    pub(crate) limit_bps: Option<u64>,
+    pub(crate) allowance: Allowance,
     announce_timer: AnnounceTimer,
     /// Epoch in which somebody else announced this transfer in the name of this node. It is
     /// answered in a later one.
@@ -97,8 +94,7 @@ impl FileSource {
             started: now,
             packets_sent: 0,
             open_to_all: outgoing.open,
-            background: outgoing.background,
-            limit_bps: outgoing.limit_bps,
+            allowance: outgoing.allowance,
             announce_timer: AnnounceTimer::new(now),
             belied_in: None,
             topology_version: None,
@@ -275,7 +271,7 @@ impl FileSource {
             version: Version { epoch: cx.epoch, number },
             phase: self.state.phase(),
             open_to_all: self.open_to_all,
-            background: self.background,
+            background: self.allowance.background,
             manifest: self.manifest.clone(),
             receivers: receivers.collect(),
         })
