@@ -4,8 +4,8 @@ use super::METRIC;
 use super::child::Child;
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::around::around;
 use ncmesh_engine::toolkit::flow::FlowInstance;
+use ncmesh_engine::toolkit::hop::{Avoided, around};
 use ncmesh_engine::topology::Metric;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
@@ -29,9 +29,8 @@ const REMEMBERED: Duration = Duration::from_secs(30);
 pub(crate) struct Route {
     /// Deliveries of links that are far below what link state tells, and for how long that counts.
     poor: BTreeMap<NodeId, (f64, Instant)>,
-    /// Next hops that never answered for this flow, or that hardly any packet reached, and for how
-    /// long that counts.
-    worthless: BTreeMap<NodeId, Instant>,
+    /// Next hops that never answered for this flow, or that hardly any packet reached.
+    avoided: Avoided,
     /// Since when another next hop is clearly better.
     better_since: Option<Instant>,
 }
@@ -59,20 +58,19 @@ impl Route {
         if let Some((node, delivery)) = poor {
             self.poor.insert(node, (delivery, cx.now + REMEMBERED));
         }
-        self.worthless.retain(|_, until| cx.now < *until);
         let brings_nothing = |child: &&Child| {
             let is_mute = child.is_given_up() && child.is_unheard();
             is_mute || child.poor_delivery().is_some_and(|delivery| delivery < NOTHING)
         };
         if let Some(child) = child.filter(brings_nothing) {
-            self.worthless.insert(child.node, cx.now + REMEMBERED);
+            self.avoided.avoid(child.node, cx.now);
         }
 
         let paths = cx.topology.paths_to(destination, metric);
         let own = paths.distance(cx.me);
         let cost = |node: NodeId| {
-            let (told, back) =
-                (cx.topology.delivery(cx.me, node), cx.topology.delivery(node, cx.me));
+            let told = cx.topology.delivery(cx.me, node);
+            let back = cx.topology.delivery(node, cx.me);
             let present = child.filter(|child| child.node == node);
             let carried = present.and_then(|c| c.carries(cx.now));
             let (carries, brings) = carried.unwrap_or_default();
@@ -92,9 +90,10 @@ impl Route {
                 let best = neighbors.chain(shortest).min_by(|a, b| cost(*a).total_cmp(&cost(*b)));
                 // Nothing comes of the only way that link state shows. It measures with short
                 // frames, and somebody may pass on those alone.
-                let is_worthless = best.is_some_and(|node| self.worthless.contains_key(&node));
-                let is_out = |node| self.worthless.contains_key(&node);
-                if is_worthless && let Some(node) = around(cx, &paths, metric, is_out) {
+                let is_out = |node| self.avoided.contains(node, cx.now);
+                if best.is_some_and(is_out)
+                    && let Some(node) = around(cx, &paths, metric, is_out)
+                {
                     self.better_since = None;
                     return Some(node);
                 }

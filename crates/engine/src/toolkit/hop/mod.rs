@@ -35,12 +35,17 @@
 //!         +---------------------> Gone: forgotten, or another next hop takes its place
 //! ```
 //!
+//! A next hop of which nothing comes, although link state promises it, is [`Avoided`] for a while,
+//! and packets go [`around`] it.
+//!
 //! How long an answer takes depends on the channel, so it is learned. Answers are missing if more
 //! should have come than chance explains: polls that were lost, times the chance that a poll and
 //! its answer arrive. The constants in which the engines differ are in their policies.
 
 mod answers;
+mod avoided;
 mod packet_time;
 
 pub use answers::{AnswerPolicy, AnswerSlot, AnswerTime};
+pub use avoided::{Avoided, around};
 pub use packet_time::PacketTime;
