@@ -150,6 +150,7 @@ impl Store {
             weights.chunks_exact_mut(self.end).for_each(|row| self.draw_weights(rng, row));
             self.combine(Rows::packed(weights, self.end, n)?, coefficients, payloads)?;
         }
+
         Ok(true)
     }
 

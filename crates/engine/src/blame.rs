@@ -80,6 +80,7 @@ impl Blame {
             at: now,
             blamed_at: if is_to_blame { Some(now) } else { former },
         };
+
         self.entries.insert(node, entry);
         is_to_blame
     }

@@ -190,6 +190,7 @@ impl Registry {
                 [] => "none in this build".into(),
                 names => format!("{AUTO}, {}", names.join(", ")),
             };
+
             UnknownScheme { name: name.into(), service: service.name(), known, question }
         })
     }

@@ -194,11 +194,13 @@ impl Lab {
                 Some(web) => Some((console(web.first, index)?, web.token_file.as_deref())),
                 None => None,
             };
+
             let own = Own { index, tunnel, stream: options.stream.as_deref(), web };
             let config = node_config(scenario, &own, ether.address(), &secrets);
             let process = NodeProcess::new(&node.name, place, options.program.clone(), &config);
             nodes.push(process.map_err(LabError::Directory)?);
         }
+
         let mut lab = Self {
             scenario: scenario.clone(),
             settling,
@@ -319,6 +321,7 @@ impl Lab {
             limit_bps: how.allowance.limit_bps,
             priority: None,
         };
+
         let started: Started = self.client(from).post("/v1/transfers", &request).await?;
         Ok(started.id)
     }
@@ -393,6 +396,7 @@ impl Lab {
                 Some(received) => same_contents(file, received).await?,
                 None => false,
             };
+
             let seconds = verified.then_some(report.values.seconds);
             receivers.push(ReceiverOutcome {
                 file: 0,
@@ -403,6 +407,7 @@ impl Lab {
                 throughput_bps: seconds.map(|s| report.values.bytes as f64 * 8.0 / s.max(1e-3)),
             });
         }
+
         let transfer = TransferOutcome {
             bytes: sent.size,
             receivers,
@@ -410,6 +415,7 @@ impl Lab {
             source_redundancy: sent.sent.source_redundancy.unwrap_or(0.0),
             forwarders: sent.forwarders,
         };
+
         let services = ServiceOutcomes { transfer: Some(transfer), ..Default::default() };
         self.conclude(scheme, sent.values.seconds, services).await
     }
@@ -432,6 +438,7 @@ impl Lab {
             services.flows = services.flows.or(flows);
             services.streams = services.streams.or(streams);
         }
+
         services.transfer = (!files.is_empty()).then(|| TransferOutcome::of_files(files));
         self.conclude(&schemes.to_string(), seconds, services).await
     }

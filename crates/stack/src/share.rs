@@ -282,10 +282,12 @@ impl Share {
             Lane::Service(service) => self.left_to_others(service, now),
             Lane::Background => self.left_to_services(now),
         };
+
         let most = match lane {
             Lane::Service(ServiceKind::File) | Lane::Background => self.config.most_file,
             Lane::Service(_) => 1.0,
         };
+
         let share = (1.0 - left).max(LEAST).min(most);
         if share < 1.0 {
             // A frame takes its share of a time that begins with the frame, or earlier if the
@@ -320,6 +322,7 @@ impl Share {
             let used = self.used_around(other, now);
             (used > 0.0).then_some((self.weight(other), used))
         });
+
         let weights = self.weight(service) + present.clone().map(|(weight, _)| weight).sum::<f64>();
         let left = |(weight, used): (f64, f64)| (HEADROOM * used).min(weight / weights);
         present.map(left).sum()

@@ -85,6 +85,7 @@ impl Transfers {
             }
             SinkOutcome::BatchWritten => return true,
         }
+
         false
     }
 

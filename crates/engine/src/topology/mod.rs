@@ -160,6 +160,7 @@ impl Topology {
                 LinkState { version: (0, 1), base: 1, name, hears, ..Default::default() },
             );
         }
+
         topology
     }
 
@@ -202,8 +203,10 @@ impl Topology {
                 Some(delivery) => drop(state.hears.insert(from, delivery)),
                 None => drop(state.hears.remove(&from)),
             }
+
             self.replace(to, Some(&Arc::new(state)));
         }
+
         before
     }
 
@@ -327,8 +330,10 @@ impl Topology {
                     graph.set(*from, to, Some(*delivery), self.version);
                 }
             }
+
             graph
         });
+
         graph.note_question();
         graph
     }
@@ -364,12 +369,14 @@ impl Topology {
                 turned.push(from);
             }
         }
+
         let is_unknown = |known: &Known| known.state.is_none() && !known.is_heard();
         for node in turned.iter().chain([&node]) {
             if self.nodes.get(node).is_some_and(is_unknown) {
                 self.nodes.remove(node);
             }
         }
+
         if changed.is_empty() {
             return;
         }
@@ -380,6 +387,7 @@ impl Topology {
             self.version = version;
             return;
         };
+
         let turned = turned.iter().filter_map(|to| Some((*to, &self.state(*to)?.hears)));
         let turned = turned.flat_map(|(to, hears)| hears.iter().map(move |(n, d)| (to, *n, *d)));
         for (from, _) in changed.iter().filter(|(_, delivery)| delivery.is_none()) {
@@ -390,6 +398,7 @@ impl Topology {
             let usable = self.is_usable(delivery) && self.is_heard(to);
             graph.set(from, to, usable.then_some(delivery), version);
         }
+
         if graph.changed_at() == Some(version) {
             self.version = version;
         }
@@ -423,6 +432,7 @@ pub fn side_by_side(before: &Links, after: &Links) -> impl Iterator<Item = SideB
             (Some((node, _)), None) | (None, Some((node, _))) => *node,
             (None, None) => return None,
         };
+
         let here = |(other, _): &&(NodeId, f64)| *other == node;
         let delivery = |link: &(NodeId, f64)| link.1;
         let before = a.next_if(here).map(delivery);

@@ -68,6 +68,7 @@ impl Node {
             events: &mut events,
             storage: &mut MemoryStorage::default(),
         };
+
         call(&mut self.engine, &mut cx)
     }
 
@@ -106,6 +107,7 @@ fn heard(topology: &Topology) -> Heard {
             let packet = vec![step as u8; BYTES];
             source.with(at, |engine, cx| engine.handle_packet(cx, NodeId(3), &packet)).unwrap();
         }
+
         // The three take turns, as far as they have something to send.
         let order = [step, step + 1, step + 2].map(|i| i % 3);
         let nodes = [&mut source, &mut relay, &mut destination];
@@ -122,10 +124,12 @@ fn heard(topology: &Topology) -> Heard {
                 frames.push((now, frame.clone()));
             }
         }
+
         if packets == FRAMES {
             break;
         }
     }
+
     frames
 }
 
@@ -143,13 +147,16 @@ fn relays(criterion: &mut Criterion) {
                 node.hear(at, frame);
                 sent += usize::from(node.fill(at).is_some());
             }
+
             let status = node.engine.coding(frames[frames.len() - 1].0).unwrap();
             let combines = !status.why_not.iter().any(|why| why.starts_with("no combinations"));
             assert!(sent > FRAMES / 2 && combines, "{sent} frames of a relay, {status:?}");
             node
         };
+
         bencher.iter_batched(|| Node::new(2), work, BatchSize::SmallInput);
     });
+
     group.finish();
 }
 

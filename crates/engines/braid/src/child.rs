@@ -187,6 +187,7 @@ impl Child {
         let grown = state.total().saturating_sub(self.state.total());
         let covered = self.flight.cover(state.handled);
         let gain = f64::from(grown).min(covered);
+
         // Packets after the one that gave it all there was say nothing.
         let counted = if lacks { covered } else { covered.min(gain / self.delivery()) };
         if self.number.is_some() && counted > 0.0 {
@@ -207,6 +208,7 @@ impl Child {
             self.in_vain = 0;
             self.gained_at = now;
         }
+
         let has_room = state.backlog < self.room(room);
         if grown > 0 || has_room {
             self.quiet = 0;
@@ -226,6 +228,7 @@ impl Child {
             self.separated.add(delivery * chance, f64::from(u8::from(state.has(*packet))));
             false
         });
+
         if self.separated.value() < LEAST_SEPARATED {
             self.separated = FadingShare::starting_at(1.0, PRIOR, PAIRS);
             self.unpaired_until = now + UNPAIRED;
@@ -256,6 +259,7 @@ impl Child {
     pub(crate) fn acknowledge(&mut self, packet: u32, packet_time: Duration, now: Instant) {
         let backlog = self.backlog(packet_time, now);
         self.flight.settle_last();
+
         // If these did not count, only frames in doubt would.
         self.delivery.count(1.0, 1.0);
         match packet.checked_sub(self.state.needs) {
@@ -263,6 +267,7 @@ impl Child {
             Some(0) => self.skip_to(packet + 1 + self.state.leads.trailing_ones()),
             Some(far) => self.state.leads |= 1_u32.checked_shl(far - 1).unwrap_or(0),
         }
+
         if !self.state.ends {
             self.state.backlog = (backlog.ceil() as u8).saturating_add(1);
         }
@@ -275,6 +280,7 @@ impl Child {
         self.quiet = 0;
         self.is_asked = false;
         self.asked_at = None;
+
         // A node that gives turns is asked if it does not give one in time.
         self.lost_at = self.state.turn.map(|_| now + self.pause(false, packet_time));
     }
@@ -484,6 +490,7 @@ impl Child {
             None if asks => Some(now),
             earlier => earlier,
         };
+
         // A packet that does not ask does not put off the answer that is awaited.
         let lost_at = now + self.pause(asks, packet_time).mul_f64(1.0 + jitter);
         let awaited = self.lost_at.filter(|_| self.is_asked && !asks);

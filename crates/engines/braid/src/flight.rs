@@ -84,6 +84,7 @@ impl Flight {
             self.frames.pop_front();
             self.covered = self.covered.saturating_sub(1);
         }
+
         let Filling { number, packet, carries, .. } = *filling;
         let weight = f64::from(u8::from(carries));
         self.frames.push_back(Sent { number, packet, weight, ended: None });
@@ -117,6 +118,7 @@ impl Flight {
                 self.frames[named].ended.is_some_and(|first| ended <= first + handled.ago)
             }
         };
+
         let covered = self.frames.iter().enumerate().take_while(|frame| is_covered(*frame)).count();
         let before = self.pending();
         self.covered = self.covered.max(covered);

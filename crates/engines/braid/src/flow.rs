@@ -105,6 +105,7 @@ impl Flow {
             me if me == id.destination => Role::Destination,
             _ => Role::Listener,
         };
+
         let now = cx.now;
         Self {
             id,
@@ -188,6 +189,7 @@ impl Flow {
         let symbol = pack(packet);
         let is_alike = |last: &[u8]| symbol::is_real_time(last) == symbol::is_real_time(&symbol);
         let fits = |last: &[u8]| is_alike(last) && last.len() + symbol.len() <= longest;
+
         // A packet that joined one that was given up would never be sent.
         let given_up = self.child.as_ref().map_or(self.passed, |child| child.state.needs);
         if let Some(open) = self.open.filter(|open| *open >= given_up)
@@ -237,6 +239,7 @@ impl Flow {
             }
             self.advance();
         }
+
         Some(is_innovative)
     }
 
@@ -284,12 +287,14 @@ impl Flow {
                 }
                 continue;
             }
+
             let mut here = self.window.leads(self.delivered).filter(|n| !self.early.contains(n));
             if let Some((early, symbol)) = here.find_map(|n| Some((n, self.real_time(n)?))) {
                 let packets = symbol::packets(symbol);
                 self.early.insert(early);
                 return Some(packets);
             }
+
             let known = self.window.leads(self.delivered).find(|n| self.is_known(*n));
             let reach = self.window.reach(self.delivered).unwrap_or(self.delivered);
             if reach < self.no_more {
@@ -297,11 +302,13 @@ impl Flow {
                 self.delivered = next.map_or(self.no_more, |next| next.min(self.no_more));
                 continue;
             }
+
             // A packet that is missing, or not decoded, holds up those behind it.
             let Some(known) = known else {
                 self.gap_since = None;
                 return None;
             };
+
             let since = *self.gap_since.get_or_insert(now);
             if now < since + GAP {
                 return None;
@@ -356,6 +363,7 @@ impl Flow {
             }
             Some(false) => {
                 let is_before = sender == self.id.source || self.upstream.parent == Some(sender);
+
                 // Where neither of the two is heard, another node's way counts, too, unless that
                 // one has its packets from here.
                 let is_fed = |child: &Child| self.hops.lead(child.node, sender, destination);
@@ -416,6 +424,7 @@ impl Flow {
             (_, Some(child)) => child.state.needs.saturating_sub(KEPT),
             (_, None) => self.no_more,
         };
+
         let start = if self.role == Role::Source { below } else { below.min(self.no_more) };
         let start = start.max(self.needs.saturating_sub(2 * CAPACITY));
         self.window.forget_before(start);
@@ -443,12 +452,14 @@ impl Flow {
                 held.min(self.needs).max(self.passed)
             }
         };
+
         self.passed = needs;
         self.child = best.map(|node| {
             let there = cx.topology.delivery(cx.me, node);
             let back = cx.topology.delivery(node, cx.me);
             Child::new(node, needs, Link { there, back }, cx.now)
         });
+
         self.sent.clear();
         self.alone = None;
     }
@@ -523,6 +534,7 @@ impl Flow {
             Some(last) if self.is_known(last) => Some(Next::Plain(last)),
             _ => self.unsent().next().map(Next::Plain),
         };
+
         if !child.answers() || !child.can_take(room, packet_time, now) {
             return question;
         }
@@ -540,6 +552,7 @@ impl Flow {
             }
             first.get_or_insert(packet);
         }
+
         if let Some(first) = first {
             return Some(Next::Plain(first));
         }
@@ -599,11 +612,13 @@ impl Flow {
             }
             Next::Ask => Some(Coded { first, coefficients: vec![1], symbol: Vec::new() }),
         };
+
         // Combinations that span too many packets cannot be sent on.
         let Some(coded) = coded else {
             self.child.as_mut()?.skip_to(first + 1);
             return None;
         };
+
         let known = self.lacking().count();
         let child = self.child.as_mut()?;
         if next == Next::Repair {
@@ -612,6 +627,7 @@ impl Flow {
         let repeats = child.is_overdue(now);
         let carries = next != Next::Ask;
         let packet = if let Next::Plain(number) = next { Some(number) } else { None };
+
         // The last packet for now asks. If more are on their way, one of several is enough, for an
         // answer takes the time of a frame. In a turn the next hop says what it has with the next
         // turn that it gives.
@@ -644,6 +660,7 @@ impl Flow {
             poll,
             oldest,
         };
+
         Some((header, coded))
     }
 
@@ -665,12 +682,14 @@ impl Flow {
             let lifetime = if self.real_time(*lead).is_some() { deadline } else { LIFETIME };
             now >= *since + lifetime
         };
+
         let late: Vec<u32> =
             waiting.take_while(|(n, since)| is_late(n, since)).map(|(n, _)| *n).collect();
         if let (Some(last), Some(child)) = (late.last(), &mut self.child) {
             child.skip_to(last + 1);
             self.follow_next_hop();
         }
+
         late.len() as u64
     }
 

@@ -55,6 +55,7 @@ impl Route {
             let silent = child.is_given_up().then(|| SILENT * child.delivery());
             Some((child.node, silent.or_else(|| child.poor_delivery())?))
         });
+
         if let Some((node, delivery)) = poor {
             self.poor.insert(node, (delivery, cx.now + REMEMBERED));
         }
@@ -62,6 +63,7 @@ impl Route {
             let is_mute = child.is_given_up() && child.is_unheard();
             is_mute || child.poor_delivery().is_some_and(|delivery| delivery < NOTHING)
         };
+
         if let Some(child) = child.filter(brings_nothing) {
             self.avoided.avoid(child.node, cx.now);
         }
@@ -74,6 +76,7 @@ impl Route {
             let present = child.filter(|child| child.node == node);
             let carried = present.and_then(|c| c.carries(cx.now));
             let (carries, brings) = carried.unwrap_or_default();
+
             // One that was poor and is the next hop again counts by what it carries now.
             let has_recovered = carried.is_some() && poor.is_none();
             let remembered = self.poor.get(&node).filter(|_| !has_recovered);
@@ -82,12 +85,14 @@ impl Route {
             let link = 1.0 / metric.success(delivery, back.max(brings));
             etx.map_or(f64::INFINITY, |etx| etx + link)
         };
+
         let shortest = paths.parent(cx.me);
         let best = match shortest.filter(|node| self.poor.contains_key(node)) {
             None => shortest,
             Some(_) => {
                 let neighbors = cx.topology.links_from(cx.me).map(|(node, _)| node);
                 let best = neighbors.chain(shortest).min_by(|a, b| cost(*a).total_cmp(&cost(*b)));
+
                 // Nothing comes of the only way that link state shows. It measures with short
                 // frames, and somebody may pass on those alone.
                 let is_out = |node| self.avoided.contains(node, cx.now);
@@ -97,6 +102,7 @@ impl Route {
                     self.better_since = None;
                     return Some(node);
                 }
+
                 best
             }
         };
@@ -105,6 +111,7 @@ impl Route {
             self.better_since = None;
             return best;
         };
+
         let cost_now = cost(old);
         let is_under_way = child.is_some_and(|child| child.gains(cx.now));
         let hysteresis = if is_under_way { HYSTERESIS_UNDER_WAY } else { HYSTERESIS };
@@ -112,6 +119,7 @@ impl Route {
             self.better_since = None;
             return now;
         }
+
         let since = *self.better_since.get_or_insert(cx.now);
         if cost_now.is_finite() && cx.now < since + STEADY {
             return now;

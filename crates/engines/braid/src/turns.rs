@@ -120,6 +120,7 @@ impl Braid {
             .values()
             .filter_map(|flow| flow.waiting_parent(cx.now).filter(|node| *node == flow.id.source))
             .collect();
+
         // Small answers of several nodes, as TCP's acknowledgments to a gateway, are no reason.
         let is_busy = |flow: &&Flow| flow.upstream.parent_state.backlog >= BUSY;
         let waiting = self.flows.values().filter(is_busy);
@@ -153,6 +154,7 @@ impl Braid {
             self.silence.end_turn(giver);
             return;
         }
+
         if to.is_some_and(|to| hears(cx, cx.me, to)) {
             return;
         }
@@ -186,6 +188,7 @@ impl Braid {
             let left = turn.left;
             self.let_wait(holder, left);
         }
+
         let Some(turn) = &self.turns.turn else { return };
         let is_used_up = turn.left == 0;
         let is_silent = turn.until <= cx.now;
@@ -193,6 +196,7 @@ impl Braid {
             Some(node) => is_used_up || is_silent || !parents.contains(node),
             None => is_silent && self.next(cx.now).is_none(),
         };
+
         if is_over {
             self.pass_turn(cx.now, holder, &parents, &[]);
         }
@@ -246,6 +250,7 @@ impl Braid {
                 }
             }
         }
+
         let left = holder.map_or(TURN, |node| self.room_for(node));
         self.turns.turn = Some(Turn { holder, left, until: now + silence });
         self.let_wait(holder, left);

@@ -107,6 +107,7 @@ impl Upstream {
         self.polls = if polls { self.polls.saturating_add(1) } else { 0 };
         self.asked = 0;
         self.ask_at = Some(now + QUIET);
+
         // The parent may send them to others, and know that this node does not want them.
         self.unwanted = if is_wanted { 0 } else { self.unwanted.saturating_add(1) };
         if polls || self.unwanted.is_power_of_two() {
@@ -139,6 +140,7 @@ impl Upstream {
             self.asked_at = self.asked_at.or(Some(now));
             self.asked = self.asked.saturating_add(1);
         }
+
         // A parent that asks again may not have heard the report: those whom this node does not
         // hear send at the same time.
         let extra = self.polls.saturating_sub(1);
@@ -193,6 +195,7 @@ impl Upstream {
                 self.mute.avoid(parent, cx.now);
             }
         }
+
         let paths = cx.topology.paths_from(source, METRIC);
         let own = paths.etx(cx.me)?;
         let best = self.best(cx, &paths, own, is_child)?;
@@ -203,6 +206,7 @@ impl Upstream {
                 let planned = self.planned.filter(|p| self.cost(cx, &paths, *p) < limit);
                 self.adopt(planned.unwrap_or(best), cx.now);
             }
+
             return None;
         };
 
@@ -216,6 +220,7 @@ impl Upstream {
             self.adopt(best, cx.now);
             return Some(parent);
         }
+
         None
     }
 

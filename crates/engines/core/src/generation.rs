@@ -222,6 +222,7 @@ impl Generation {
             true => Request::Stop,
             false => Request::More,
         };
+
         // Where packets go as they are, only exactly the missing ones help (NACK, table 3).
         let by_number = request == Request::More && !parameters.codes_within_flows;
         let most = if by_number { parameters.max_missing } else { 0 };

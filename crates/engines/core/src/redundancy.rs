@@ -52,6 +52,7 @@ fn least_transmissions(wanted: usize, success: f64, probability: f64) -> usize {
         arrived += last;
         sent += 1;
     }
+
     sent
 }
 

@@ -149,6 +149,7 @@ impl Child {
             paused_until: Instant::default(),
             pauses: 0,
         };
+
         Self {
             heard_at: now,
             receivers: 0,
@@ -179,6 +180,7 @@ impl Child {
             self.answered.add(1.0, 1.0);
         }
         self.missed = 0.0;
+
         // A frame that another one overtook says less than is known.
         if self.number.is_newer_than(state.number) {
             return;
@@ -188,6 +190,7 @@ impl Child {
             let given_up = GivenUp { before: state.layers[layer].oldest, crowded: 0 };
             self.judge(layer, given_up, now);
         }
+
         self.feeds = state.feeds;
         self.wants = state.wants;
         self.lag = state.lag;
@@ -318,6 +321,7 @@ impl Child {
         if self.asked_at.is_some() {
             self.missed += self.answered.value().max(LEAST_MISSED);
             self.answered.add(1.0, 0.0);
+
             // Had a frame arrived, an answer might have come: it is less likely now that it did.
             let back = (self.answered.value() / self.delivery()).min(1.0);
             for flying in &mut self.flying {
@@ -325,6 +329,7 @@ impl Child {
                 flying.chance = silent / (1.0 - flying.chance * back).max(f64::EPSILON);
             }
         }
+
         self.asked_at = Some(now);
     }
 

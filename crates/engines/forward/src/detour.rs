@@ -37,6 +37,7 @@ impl Detour {
             self.avoided.forgive(next);
             return;
         }
+
         make_room(&mut self.in_vain, &next, MAX_COUNTED, |in_vain| *in_vain);
         let in_vain = self.in_vain.entry(next).or_default();
         *in_vain += 1;

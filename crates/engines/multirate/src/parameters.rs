@@ -147,6 +147,7 @@ impl Parameters {
             zeta: given.zeta.unwrap_or(nu_max),
             theta: given.theta,
         };
+
         derived.checked()
     }
 

@@ -45,5 +45,6 @@ pub fn max_weight<K>(candidates: impl IntoIterator<Item = Candidate<K>>) -> Opti
             best = Some(key);
         }
     }
+
     best
 }

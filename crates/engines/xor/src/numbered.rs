@@ -113,6 +113,7 @@ impl<T: Clone> HopSender<T> {
         let queue = self.queues.entry(neighbour).or_insert_with(fresh);
         let number = queue.next;
         queue.next = after(number, 1);
+
         // The oldest packet can no longer be asked for: an acknowledgment does not reach back so
         // far.
         if queue.packets.len() >= usize::from(WINDOW) {
@@ -148,6 +149,7 @@ impl<T: Clone> HopSender<T> {
             sent.partner = None;
             Some((sent.repeat(pause, now)?, partner.number))
         });
+
         Some(Retransmission { packet, partner })
     }
 
@@ -218,6 +220,7 @@ impl<T> HopReceiver<T> {
                 buffer.waiting.entry(far).or_insert(packet);
                 buffer.note_missing(now);
             }
+
             // Beyond the window: the sender no longer has what is missing.
             _ => {
                 out.extend(core::mem::take(&mut buffer.waiting).into_values());
@@ -225,6 +228,7 @@ impl<T> HopReceiver<T> {
                 buffer.take(packet, now, &mut out);
             }
         }
+
         out
     }
 
@@ -243,6 +247,7 @@ impl<T> HopReceiver<T> {
                 buffer.skip(now, &mut out);
             }
         }
+
         out
     }
 
@@ -311,6 +316,7 @@ impl<T> ReorderBuffer<T> {
             self.advance(1);
             self.delivered |= 1;
         }
+
         (self.missing_since, self.ask_at) = (None, None);
         if !self.waiting.is_empty() {
             self.note_missing(now);

@@ -20,6 +20,7 @@ impl Xor {
             cx.counters.drop(DropReason::Malformed);
             return;
         };
+
         match data {
             Data::Native(header, packet) if header.next() == cx.me => {
                 self.backlogs.note(frame.sender, header.more, cx.now);
@@ -94,6 +95,7 @@ impl Xor {
             self.pass_on(cx, header, bytes);
             return;
         }
+
         let sequence = header.sequence;
         let packet = (header, bytes);
         let ready = self.receiver.receive(frame.sender, frame.start, sequence, packet, cx.now);

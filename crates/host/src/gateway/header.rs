@@ -39,6 +39,7 @@ impl<'a> Header<'a> {
                 if ip.header_len() < V4_HEADER || usize::from(ip.total_len()) != packet.len() {
                     return Err(Malformed);
                 }
+
                 // Only the first fragment has ports. Without them all fragments share a queue and
                 // stay in order.
                 let is_whole = !ip.more_frags() && ip.frag_offset() == 0;

@@ -94,6 +94,7 @@ impl<'a> Packet<'a> {
             }
             _ => return Err(Malformed),
         };
+
         if r.remaining() > 0 { Err(Malformed) } else { Ok(parsed) }
     }
 
@@ -119,6 +120,7 @@ impl<'a> Packet<'a> {
                 w.u8(REPORT).u32(token).u32(packets).u64(bytes).u64(elapsed_us);
             }
         }
+
         out
     }
 }

@@ -308,6 +308,7 @@ impl Link {
             let at = soon.max(self.said_hello + LEAST_PAUSE);
             self.next_hello = self.next_hello.min(at);
         }
+
         let full = self.neighbors.len() >= MAX_NEIGHBORS;
         match self.neighbors.get_mut(&sender) {
             Some(known) if known.start() == received.start => {
@@ -322,18 +323,21 @@ impl Link {
                 // The newcomer measures its links to us by our hellos.
                 self.quick = self.quick.max(QUICK_FOR_NEIGHBOR);
                 self.interval = seconds(self.config.quick_hello_s);
+
                 // Others heard it, too, of which some do not hear each other.
                 let soon = received.at + self.interval.mul_f64(0.5 + 0.5 * unit(rng));
                 self.next_hello = self.next_hello.min(soon);
                 self.neighbors.insert(sender, Neighbor::new(hello, received));
             }
         }
+
         true
     }
 
     /// Notes a frame, after it was handled.
     pub(crate) fn note_frame(&mut self, frame: FrameHeard, now: Instant) {
         let FrameHeard { sender, start, .. } = frame;
+
         // A node that does not hear the sender may send at the same time. Its frame is lost here if
         // it begins during this one, or so shortly before that it is not over yet.
         self.busy += self.per_byte * 2 * u32::try_from(frame.len).unwrap_or(u32::MAX);
@@ -345,6 +349,7 @@ impl Link {
                 neighbor.busy_before = self.busy;
             }
         }
+
         self.note_answers();
     }
 
@@ -366,6 +371,7 @@ impl Link {
     ) -> (Vec<NodeId>, bool) {
         self.note_exposure(now, &delivery);
         let mut gone = Vec::new();
+
         // Where several nodes miss a neighbour, each is sooner sure that it is gone.
         let late = self.neighbors.iter().filter(|(_, n)| n.missed(now) > 0);
         let others: Vec<(NodeId, f64)> =
@@ -380,6 +386,7 @@ impl Link {
                 gone.push(node);
                 continue;
             }
+
             if n.chance(self.busy, now) * others < DOUBT {
                 self.doubtful.insert(node);
             }
@@ -389,6 +396,7 @@ impl Link {
                 self.next_hello = now;
             }
         }
+
         self.note_answers();
         let retold = self.neighbors.values_mut().map(|n| n.retell(now, self.exponent));
         (gone, retold.fold(false, |any, retold| any | retold))
@@ -398,6 +406,7 @@ impl Link {
     /// mesh knows of the links between them.
     fn note_exposure(&mut self, now: Instant, delivery: impl Fn(NodeId, NodeId) -> f64) {
         let Some(look) = self.airtimes.look(now) else { return };
+
         // A frame of a poor link is often too weak here to disturb another.
         let share = |n: &mut Neighbor| n.exposure.take_share(look) * n.hope();
         let all = self.neighbors.iter_mut();
@@ -414,6 +423,7 @@ impl Link {
                     sensed += sender.share;
                 }
             }
+
             neighbor.exposure.note_shares(sensed, hidden, look);
         }
     }
@@ -435,6 +445,7 @@ impl Link {
             }
             chance *= if n.misses(node) { 1.0 - hears.min(MOST_TRUST) } else { HEARD_ALL_THE_SAME };
         }
+
         chance.min(1.0)
     }
 
@@ -443,6 +454,7 @@ impl Link {
         let Some(n) = self.neighbors.get(&node) else { return };
         let short = n.short.value();
         let long = n.long.value();
+
         // Links that lose hardly anything or nearly everything say little about it.
         if n.long.weight() >= 4.0 && (0.05..0.97).contains(&short) && long > 0.01 {
             let seen = (libm::log(long) / libm::log(short)).clamp(0.25, MAX_EXPONENT);
@@ -546,6 +558,7 @@ impl Link {
             self.interval = (self.interval * 2).clamp(quick, longest);
         }
         self.said_hello = now;
+
         // Nodes that begin at the same time, after a power failure, and do not hear each other
         // would say hello at the same time again and again.
         let is_longest = self.interval >= longest;
@@ -559,6 +572,7 @@ impl Link {
                 n.note_ask(now);
             }
         }
+
         self.answers_due = self.answers().collect();
         let late =
             self.neighbors.iter().filter(|(node, n)| n.missed(now) > 0 && !asks.contains(node));
@@ -567,6 +581,7 @@ impl Link {
         late.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let late = late.into_iter().take(MAX_LATE).map(|(node, _)| node).collect();
         let version = self.hello_version(now);
+
         // The promise is the longest interval: the hello that lengthens it may be lost.
         Hello {
             interval: longest,

@@ -87,6 +87,7 @@ impl FileSource {
             Some(state) => (*node, Receiver::ended(g.batches(), *state, now)),
             None => (*node, Receiver::invited(g.batches(), false, now)),
         };
+
         let receivers = outgoing.receivers.iter().chain(outgoing.done.keys()).map(receiver);
         Self {
             state: SourceState::Open,
@@ -137,6 +138,7 @@ impl FileSource {
             }
             receiver.is_reachable = is_reachable;
         }
+
         self.paths = Some(paths);
         if somebody_new {
             self.announce_timer.reset(cx.now);
@@ -176,6 +178,7 @@ impl FileSource {
             let receiver = Receiver::invited(batches, is_reachable, cx.now);
             self.receivers.insert(ack.receiver, receiver);
         }
+
         let Some(receiver) = self.receivers.get_mut(&ack.receiver) else { return false };
         if !receiver.accepts(ack, cx.now) {
             return false;
@@ -198,6 +201,7 @@ impl FileSource {
                 cx.events.push_back(Event::ReceiverObjected(self.manifest.flow, ack.receiver));
             }
         }
+
         true
     }
 
@@ -211,6 +215,7 @@ impl FileSource {
         if ack.state.is_final() || (is_late && !receiver.is_objection(ack)) {
             return;
         }
+
         // The objection counts, whatever version was claimed.
         receiver.version = Version::default();
         self.state = SourceState::Open;
@@ -325,6 +330,7 @@ impl FileSource {
             Quorum::All => answered() == in_reach().count(),
             Quorum::Half => 2 * answered() >= in_reach().count().max(1),
         };
+
         let has_begun = now >= self.started + GRACE || has_quorum();
         self.is_open() && now >= self.reread_at && has_begun
     }

@@ -63,6 +63,7 @@ pub fn around(
         let back = cx.topology.delivery(node, cx.me);
         Some((paths.etx(node)? + 1.0 / metric.success(to, back), node))
     });
+
     let finite = costs.filter(|(cost, _)| cost.is_finite());
     let best = finite.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     best.map(|(_, node)| node)

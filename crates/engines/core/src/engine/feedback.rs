@@ -43,6 +43,7 @@ impl Core {
                 return Ok(());
             }
         }
+
         self.queue_feedback(id, count.again, cx);
         Ok(())
     }
@@ -125,6 +126,7 @@ impl Core {
                         polling.handle_answer(progress, cx.now);
                     }
                 }
+
                 generation.forwarded_feedback = Some(feedback);
                 self.queue_feedback(id, false, cx);
             }
@@ -154,6 +156,7 @@ impl Core {
                 generation.sending.handle_more(missing, progress, cx.now);
             }
         }
+
         Ok(())
     }
 }

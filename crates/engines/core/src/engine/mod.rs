@@ -137,9 +137,11 @@ impl Engine for Core {
             RELAYED => self.handle_relayed(cx, frame),
             _ => Err(DropReason::Malformed),
         };
+
         if let Err(reason) = handled {
             cx.counters.drop(reason);
         }
+
         // A dropped frame may have changed measured links or finished generations, too.
         self.update(cx);
     }
@@ -185,6 +187,7 @@ impl Engine for Core {
             let result = outcome(cx.topology, cx.me, next_hop, report.result);
             self.passing.handle_tx_result(key, result, cx.now);
         }
+
         let failed = report.result == TxResult::Failed;
         self.feedback.handle_report(failed, self.parameters.max_polls);
     }
@@ -239,6 +242,7 @@ impl TunnelEngine for Core {
                 ingress.push(packet.to_vec());
             }
         }
+
         self.update(cx);
         Ok(())
     }
@@ -250,6 +254,7 @@ impl TunnelEngine for Core {
                 Role::Source(ingress) => ingress.len() as u64,
                 Role::Relay | Role::Destination(_) => 0,
             };
+
             queued + flow.generations.values().map(Generation::backlog).sum::<u64>()
         })
     }

@@ -110,6 +110,7 @@ impl Multirate {
                 weight: child.weight(),
             }))
         });
+
         key.map(|key| (medium, key))
     }
 
@@ -125,6 +126,7 @@ impl Multirate {
             let children = session.part.children.iter();
             children.map(|(child, state)| (QueueKey { child: *child, flow: *flow }, state))
         });
+
         all.filter(|(_, child)| child.backlog() > 0).filter_map(|(key, child)| {
             // A chosen queue stays even if its weight sinks below 0 within the slot, as in (19).
             let medium = self.medium(key.child, child);
