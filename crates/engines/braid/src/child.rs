@@ -180,10 +180,14 @@ impl Child {
     ) -> Option<u32> {
         let Said { state, number } = said;
         let Pace { room, packet_time } = pace;
+
+        // A frame that was overtaken tells nothing new.
         let is_recent = now.since(self.heard_at) < NUMBER_COUNTS;
         if is_recent && self.number.is_some_and(|last| is_older(number, last)) {
             return None;
         }
+
+        // Its gain since then, over the frames that it had handled, is the link's delivery.
         let grown = state.total().saturating_sub(self.state.total());
         let covered = self.flight.cover(state.handled);
         let gain = f64::from(grown).min(covered);
@@ -193,12 +197,16 @@ impl Child {
         if self.number.is_some() && counted > 0.0 {
             self.delivery.count(counted, gain);
         }
+
+        // Its word replaces what was believed. Packets that were given up here stay given up.
         self.count_pairs(state, now);
         self.unconfirmed = self.unconfirmed.filter(|known| state.needs <= known.first);
         let given_up = self.state.needs;
         self.state = state;
         self.skip_to(given_up);
         (self.number, self.heard_at) = (Some(number), now);
+
+        // It answers, so nothing is awaited, and the time that it took is learned.
         self.unanswered = 0;
         self.is_asked = false;
         if let Some(at) = self.asked_at.take() {
@@ -209,6 +217,7 @@ impl Child {
             self.gained_at = now;
         }
 
+        // Where it lacks something, or waits for room, silence counts as loss after a while.
         let has_room = state.backlog < self.room(room);
         if grown > 0 || has_room {
             self.quiet = 0;
@@ -222,6 +231,7 @@ impl Child {
     fn count_pairs(&mut self, state: State, now: Instant) {
         let delivery = self.delivery();
         self.paired.retain(|(packet, chance)| {
+            // Whether it arrived is not known yet.
             if self.flight.has(*packet) {
                 return true;
             }
@@ -257,6 +267,7 @@ impl Child {
 
     /// Notes that the MAC there acknowledged the last frame, which carried this packet.
     pub(crate) fn acknowledge(&mut self, packet: u32, packet_time: Duration, now: Instant) {
+        // Its next report would say the same: the packet is there, and waits to be sent on.
         let backlog = self.backlog(packet_time, now);
         self.flight.settle_last();
 
@@ -271,6 +282,8 @@ impl Child {
         if !self.state.ends {
             self.state.backlog = (backlog.ceil() as u8).saturating_add(1);
         }
+
+        // The MAC acknowledges before the node handles the frame, which may still be lost there.
         let known = self.unconfirmed.filter(|known| now.since(known.since) < UNCONFIRMED);
         self.unconfirmed = known.or(Some(Unconfirmed { first: packet, since: now }));
         self.heard_at = now;
@@ -322,6 +335,8 @@ impl Child {
     /// Returns the time until what is sent now counts as lost. Answers come within a time that is
     /// learned, as of acknowledgments (RFC 6298).
     fn pause(&self, asks: bool, packet_time: Duration) -> Duration {
+        // The answer to a question comes after a learned time. A report that is not asked for may
+        // wait longer, and so may one in turns.
         let longest = packet_time.mul_f64(LOST_PACKETS);
         let answer =
             self.answers.late(&ANSWERS).max(packet_time.mul_f64(LEAST_ANSWER)).min(longest);
@@ -418,6 +433,8 @@ impl Child {
         if self.state.turn.is_some() {
             return self.came();
         }
+
+        // Without turns it sends on all the time.
         let passed_on = now.since(self.heard_at).as_secs_f64() / packet_time.as_secs_f64();
         (self.came() - passed_on / PASSES_ON).max(0.0)
     }
@@ -480,11 +497,16 @@ impl Child {
         now: Instant,
     ) {
         let Filling { carries, repeats, asks, .. } = *filling;
+
+        // The packet counts as in flight, and as in vain until the next hop gains.
         self.flight.note_filled(filling, now);
         self.in_vain += u32::from(carries);
         self.sent_at = now;
         self.unanswered += u32::from(repeats);
         self.quiet += u32::from(repeats);
+
+        // Which of several questions an answer belongs to is not known, so a repeated one teaches
+        // no time (Karn's algorithm).
         self.asked_at = match self.asked_at {
             _ if repeats => None,
             None if asks => Some(now),

@@ -198,6 +198,8 @@ impl Flow {
         {
             return;
         }
+
+        // It is the next packet of the flow, and the last for now that others may join.
         let number = self.needs;
         self.window.absorb(Coded { first: number, coefficients: vec![1], symbol });
         self.since.insert(number, now);
@@ -225,6 +227,8 @@ impl Flow {
     pub(crate) fn absorb(&mut self, coded: Coded, now: Instant) -> Option<bool> {
         let end = coded.first + coded.coefficients.len() as u32;
         self.listen(end);
+
+        // Packets that are needed no more teach nothing, and a window is bounded.
         if end <= self.needs {
             return Some(false);
         }
@@ -233,6 +237,7 @@ impl Flow {
         }
         let is_innovative = self.window.absorb(coded);
         if is_innovative {
+            // Each packet has its own time, from when something was first known of it.
             let known = &mut self.since;
             for lead in self.window.leads(0) {
                 known.entry(lead).or_insert(now);
@@ -276,6 +281,7 @@ impl Flow {
     /// comes no more.
     pub(crate) fn pop_packets(&mut self, now: Instant) -> Option<Vec<Vec<u8>>> {
         loop {
+            // The next packet in order goes up, unless it went early.
             if let Some(symbol) = self.window.packet(self.delivered) {
                 let is_new = !self.early.remove(&self.delivered);
                 let packets = if is_new { symbol::packets(symbol) } else { Vec::new() };
@@ -288,6 +294,7 @@ impl Flow {
                 continue;
             }
 
+            // Real-time traffic goes up early, in any order.
             let mut here = self.window.leads(self.delivered).filter(|n| !self.early.contains(n));
             if let Some((early, symbol)) = here.find_map(|n| Some((n, self.real_time(n)?))) {
                 let packets = symbol::packets(symbol);
@@ -295,6 +302,7 @@ impl Flow {
                 return Some(packets);
             }
 
+            // Packets that the node before has given up come no more.
             let known = self.window.leads(self.delivered).find(|n| self.is_known(*n));
             let reach = self.window.reach(self.delivered).unwrap_or(self.delivered);
             if reach < self.no_more {
@@ -309,6 +317,7 @@ impl Flow {
                 return None;
             };
 
+            // A gap holds up the packets behind it for a while; then the missing ones are given up.
             let since = *self.gap_since.get_or_insert(now);
             if now < since + GAP {
                 return None;
@@ -445,6 +454,8 @@ impl Flow {
         if best == now {
             return;
         }
+
+        // The new next hop has no packet that the old one was not seen to have.
         let needs = match &self.child {
             Some(child) => child.state.needs,
             None => {
@@ -460,6 +471,7 @@ impl Flow {
             Child::new(node, needs, Link { there, back }, cx.now)
         });
 
+        // Packets that only the old one may have are sent again.
         self.sent.clear();
         self.alone = None;
     }
@@ -469,6 +481,8 @@ impl Flow {
     pub(crate) fn hear_child(&mut self, said: Said, pace: Pace, now: Instant) -> f64 {
         let state = said.state;
         let Some(child) = &mut self.child else { return 0.0 };
+
+        // It lacks something if this node has a dimension behind what it needs.
         let from = state.needs.max(child.state.needs);
         let lacks = self.window.leads(from).any(|lead| !state.has(lead));
         let gained = child.hear(said, lacks, pace, now);
@@ -603,6 +617,8 @@ impl Flow {
                 let symbol = self.window.packet(number)?.to_vec();
                 Some(Coded { first: number, coefficients: vec![1], symbol })
             }
+
+            // A combination of all packets that were sent and may be lost.
             Next::Repair => {
                 let start = self.lacking().find(|lead| self.is_sent(*lead))?;
                 let packets = start..start.saturating_add(WIDTH.into());
@@ -677,6 +693,8 @@ impl Flow {
     /// is told of the first that comes.
     pub(crate) fn expire(&mut self, deadline: Duration, now: Instant) -> u64 {
         let Some(child) = &self.child else { return 0 };
+
+        // Packets are given up from the front only: up to the first that is still of use.
         let waiting = self.since.range(child.state.needs..);
         let is_late = |lead: &u32, since: &Instant| {
             let lifetime = if self.real_time(*lead).is_some() { deadline } else { LIFETIME };
