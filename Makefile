@@ -11,7 +11,7 @@ PYTHON ?= python3
 # Meshes on which the default tunnel scheme is compared with others by `make floor`.
 TUNNEL_FLOOR := building dense-60-1 freifunk hidden-2-0 line-2-20 line-3-0 line-4-0 line-4-40 \
   line-6-20 mesh-1
-# Those in Python that are run as they are.
+# Scripts in Python that are run as they are.
 SCRIPTS := packaging bench/peers bench/gateway bench/streams bench/stream-input bench/tcp \
   bench/validation bench/ns3/compare bench/scale bench/scale/run bench/wifi/inside.py \
   scenarios/data/movement.py scenarios/meshes/convert.py \
@@ -222,7 +222,7 @@ wifi-test:
 soak:
 	$(CARGO) test -p ncmesh --test daemons soak -- --ignored --nocapture --test-threads=1
 
-# What the way through the tunnel costs, beside a kernel bridge and a plain relay. As root.
+# Cost of the way through the tunnel, beside a kernel bridge and a plain relay. As root.
 gateway:
 	$(CARGO) build --release -p ncmesh -p ncmesh-node --bins --examples
 	bench/gateway

@@ -13,7 +13,7 @@ bin="$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/release"
 # Runs the target of one source file.
 fuzz() {
   name=$(basename "$1" .rs)
-  # What it begins with, besides what it found before.
+  # Seeds, besides its earlier findings.
   case $name in
     scenario) seeds=(../scenarios ../crates/sim/tests/data) ;;
     api | config | stack | stored) seeds=("seeds/$name") ;;

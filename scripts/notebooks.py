@@ -40,7 +40,7 @@ def run(path: Path) -> Any:  # noqa: ANN401 (a notebook)
             coalesce_streams=True,
         )
         client.execute()
-    # What depends on the machine and not on the run.
+    # Values that depend on the machine and not on the run.
     notebook.metadata = {"kernelspec": notebook.metadata["kernelspec"]}
     return notebook
 

@@ -27,7 +27,7 @@ STEPS = 10_000
 
 @dataclass(frozen=True)
 class Measured:
-    """What all nodes sent in the time of the measurement."""
+    """Bytes that all nodes sent in the time of the measurement."""
 
     nodes: int
     seconds: float

@@ -1,4 +1,4 @@
-"""What OGMs, OLSRv2 and Babel send on a drawn mesh at rest, from their specifications.
+"""Traffic of OGMs, OLSRv2 and Babel on a drawn mesh at rest, from their specifications.
 
 Every protocol sends over the same radios as the simulator: 802.11b at 11 Mbit/s with the long
 preamble, 36 bytes of MAC header, LLC and FCS for each frame, broadcast without acknowledgment.
@@ -53,7 +53,7 @@ Neighbours = list[dict[int, float]]
 
 @dataclass(frozen=True)
 class Cost:
-    """What each node sends in a second."""
+    """Bytes that each node sends in a second."""
 
     payload: list[float]
     """Bytes, without those of the MAC."""

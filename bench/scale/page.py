@@ -323,7 +323,7 @@ def others(runs: list[Run], models: list[dict[str, Any]]) -> list[str]:
 
 
 def measured(found: dict[str, Any]) -> str:
-    """What was measured of other programs, or why it was not."""
+    """Measurements of other programs, or why there are none."""
     if "babel" in found:
         got = found["babel"]
         ratio = got["bytes_per_node_s"] / got["model_bytes_per_node_s"]

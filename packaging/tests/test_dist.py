@@ -100,7 +100,7 @@ def test_the_wheel_brings_the_program_and_the_module(tmp_path):
     refused = subprocess.run([str(command), "simulate", "nowhere"], capture_output=True, text=True)
     assert refused.returncode == 3, refused.stderr
     assert "nowhere" in refused.stderr
-    # What Python needs is lent by the environment of the tests.
+    # The environment of the tests lends what Python needs.
     lent = env | {"PYTHONPATH": os.pathsep.join(sys.path[1:])}
     script = "import ncmesh; print(ncmesh.__file__, ncmesh.__version__)"
     file, version = output(str(python), "-I", "-c", script_with(sys.path[1:], script)).split()

@@ -16,7 +16,7 @@ OPENWRT = PACKAGING / "openwrt"
 WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
 COMMAND = tomllib.loads((ROOT / "crates" / "cli" / "Cargo.toml").read_text())
 
-# What OpenWrt's /lib/functions.sh offers to scripts, over variables instead of UCI's parser.
+# Functions of OpenWrt's /lib/functions.sh, over variables instead of UCI's parser.
 FUNCTIONS = """
 config_get() { eval "$1=\\"\\${$2__$3:-}\\""; }
 config_list_foreach() {

@@ -9,7 +9,7 @@ from ncmesh import _ncmesh
 
 
 class Plan(TypedDict):
-    """Who forwards how much; nodes are indices of the matrix."""
+    """Share that each node forwards; nodes are indices of the matrix."""
 
     forwarders: list[int]
     """All nodes that send but the source, by increasing ETX from it."""

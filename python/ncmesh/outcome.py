@@ -43,8 +43,8 @@ class Outcome:
     """Result of each flow, in the scenario's order."""
     coding: dict[str, Coding] = field(default_factory=dict)
     """
-    What each node coded across flows from the start of the first flow to the end of the last, by
-    name. Absent for schemes that do not code across flows.
+    Packets that each node coded across flows from the start of the first flow to the end of the
+    last, by name. Absent for schemes that do not code across flows.
     """
     samples: Samples | None = None
     """Packets of all flows over time, if sampling was requested. Lab only."""
@@ -233,7 +233,7 @@ class FlowSeries:
 
 @dataclass(frozen=True, kw_only=True)
 class Coding:
-    """What a node coded across flows."""
+    """Packets that a node coded across flows."""
 
     sent: int
     """Data frames sent."""

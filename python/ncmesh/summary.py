@@ -1,4 +1,4 @@
-"""What came of a run at each receiver, flow or stream, as a table and as a picture."""
+"""Result of a run at each receiver, flow or stream, as a table and as a picture."""
 
 from __future__ import annotations
 

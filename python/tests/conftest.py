@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Parts that the tests share."""
 
 import signal
 from pathlib import Path

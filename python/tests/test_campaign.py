@@ -238,7 +238,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_broken(campaign_file):
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """What other processes do takes its time."""
+    """The work of other processes takes its time."""
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "nothing happens"
@@ -315,7 +315,7 @@ def test_a_parameter_of_another_scheme_repeats_no_run(campaign_file, tmp_path):
     assert {name: len(of) for name, of in by_scheme.items()} == {"pacifier": 16, "more": 8}
     assert {tuple(run.parameters) for run in by_scheme["more"]} == {("medium.bit_rate",)}
 
-    # What is left out would indeed have changed nothing.
+    # The omitted runs would indeed have changed nothing.
     first = by_scheme["more"][0]
     other = replace(first, scenario=first.scenario.varied({"protocol.pacifier.knob": 0.5}))
     assert first.outcome()["trace_hash"] == other.outcome()["trace_hash"]

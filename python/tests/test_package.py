@@ -1,4 +1,4 @@
-"""What `pip install ncmesh` installs: the product, without the papers' figures and models."""
+"""Contents of `pip install ncmesh`: the product, without the papers' figures and models."""
 
 import importlib.metadata
 import importlib.util
@@ -11,7 +11,7 @@ import ncmesh
 # Modules and bindings of `papers`, which must not be part of the product.
 PAPERS = ("core_nc", "mc2", "multirate", "reproduce", "tcp_model")
 MODELS = ("cross_transmissions", "multirate_simulate", "multirate_trees", "multirate_utility")
-# What only figures and optima need.
+# Packages that only figures and optima need.
 HEAVY = {"cvxpy", "matplotlib", "networkx", "scipy"}
 
 

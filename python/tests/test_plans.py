@@ -1,4 +1,4 @@
-"""What every plan refuses."""
+"""Input that every plan refuses."""
 
 import numpy as np
 import pytest

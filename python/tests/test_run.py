@@ -123,7 +123,7 @@ def test_a_loss_matrix_is_what_nodes_know_at_the_start(diamond):
     assert (loss[0, 1], loss[1, 3], loss[2, 3], loss[0, 3]) == (0.5, 0.2, 0.4, 1.0)
     probes = {"seconds": 200, "bytes": 1500, "period_s": 0.1}
     measured = ncmesh.loss_matrix({**diamond, "measure": probes}, 1)
-    # Of 2,000 probes 1,000 are lost, give or take 22.
+    # 1,000 of 2,000 probes are lost, give or take 22.
     assert 0.4 < measured[0, 1] < 0.6
     assert measured[0, 1] != 0.5
     assert measured[0, 3] == 1.0

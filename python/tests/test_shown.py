@@ -1,4 +1,4 @@
-"""What a result shows, what arguments a run takes, and what is said where a library is missing."""
+"""Contents of a result, arguments of a run, and the words where a library is missing."""
 
 import datetime
 import io

@@ -11,6 +11,7 @@ use ncmesh_sim::{Disturbance, Knowledge, Observation, Simulation, SimulationConf
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_stack::share::ShareConfig;
+use ncmesh_wire::FlowId;
 
 /// Returns a loss matrix of symmetric links.
 ///
@@ -79,7 +80,25 @@ fn all_reach_all(simulation: &Simulation) -> bool {
 /// Returns whether a source has ended its transfer.
 #[must_use]
 pub fn ended(simulation: &Simulation) -> bool {
-    simulation.observations().iter().any(|(_, _, h)| matches!(h, Observation::SendEnded(_)))
+    simulation
+        .observations()
+        .iter()
+        .any(|seen| matches!(seen.observation, Observation::SendEnded(_)))
+}
+
+/// Returns the time at which `node` had the file, s of the mesh's clock.
+#[must_use]
+pub fn delivered_at(simulation: &Simulation, node: usize, flow: FlowId) -> Option<f64> {
+    let delivered = Observation::Delivered(flow);
+    let mut observed = simulation.observations().iter();
+    let seen = observed.find(|seen| seen.node == node && seen.observation == delivered)?;
+    Some(seen.at.as_secs_f64())
+}
+
+/// Returns whether `node` has the file.
+#[must_use]
+pub fn has(simulation: &Simulation, node: usize, flow: FlowId) -> bool {
+    delivered_at(simulation, node, flow).is_some()
 }
 
 /// Runs one transfer of a file scheme over `config` from node 0 to all others, until it ends.

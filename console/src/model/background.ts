@@ -15,7 +15,7 @@ const DEEPEST = 8;
 /** A line, or the border of an area. */
 export type Line = Position[];
 
-/** What is drawn under the mesh. */
+/** Picture under the mesh. */
 export interface Background {
   lines: Line[];
   /** Areas, each with its border and those of its holes. */

@@ -1,4 +1,4 @@
-/** What a person may do at a daemon, and how it is said. */
+/** Commands to a daemon, and their words. */
 import type { Reloaded } from "../schema/api";
 import type { Node, Stage } from "../schema/messages";
 import type { Run } from "./run";
@@ -14,7 +14,7 @@ export interface Receiver {
 
 /** Returns the nodes that the daemon may send files to, by name. */
 export function receiversOf(run: Run): Receiver[] {
-  // Those that are there now, whatever time is shown.
+  // Names of nodes that are there now, whatever time is shown.
   const meta = run.timeline.meta;
   const nodes = (meta?.nodes ?? []).filter(({ id }) => id !== meta?.observer);
   return nodes

@@ -13,7 +13,7 @@ const KEPT = 36_000;
 export class Run {
   readonly timeline = new Timeline();
   readonly track = new Track();
-  /** What is wrong with it, and what to do; empty if nothing is. */
+  /** Its problem, and what to do; empty if there is none. */
   problem = "";
 
   private readonly head = new Cursor(this.timeline);

@@ -1,4 +1,4 @@
-/** What is drawn over time: sums over the mesh, and the counters of flows and receivers. */
+/** Curves over time: sums over the mesh, and the counters of flows and receivers. */
 import { PLACES } from "./check";
 import { known, type MeshState, type PlaceColumns } from "./state";
 

@@ -9,7 +9,7 @@ export type Message = { "type": "meta" } & Meta
   | { "type": "event" } & Event;
 
 /**
- * What there is in a mesh. A later one replaces it; its lists are the same and go on.
+ * Contents of a mesh. A later one replaces it; its lists are the same and go on.
  */
 export type Meta = {
 /**
@@ -869,12 +869,12 @@ time_s: number,
  */
 node: number | null,
 /**
- * What happened.
+ * Kind of the event.
  */
 what: EventKind, };
 
 /**
- * What happened.
+ * Kind of the event.
  */
 export type EventKind = { "kind": "node_up" }
   | { "kind": "node_down" }

@@ -3,7 +3,7 @@ import { BadMessage } from "../model/check";
 import type { Run } from "../model/run";
 import { fetchRecording, type Offer } from "./recording";
 
-/** What is simulated. */
+/** Simulated scenario. */
 export interface DemoRequest {
   demonstration: "cross" | "building" | "hub";
   /** Loss of every link, 0 to 1; null leaves the links as the scenario has them. */

@@ -8,7 +8,7 @@ import type { Message, Meta } from "../schema/messages";
  */
 const OVERLAP_S = 10;
 
-/** What a message changed. */
+/** Parts that a message changed. */
 export type Change = "begun" | "grown" | "nothing";
 
 /** Makes a run of messages. A server that is reached again repeats some of them. */

@@ -5,7 +5,7 @@ import { Run } from "../model/run";
 /** Longest line, characters, as the Rust reader has it: protects the memory of the browser. */
 const LONGEST_LINE = 32 << 20;
 
-/** What is said of a file that is something else. */
+/** Error for a file that is something else. */
 const FOREIGN = "This is not a recording of ncmesh: it is not made by --record.";
 
 /** Yields the lines of a stream, without their ends. The last one may lack its end. */

@@ -2,7 +2,7 @@
 import { BadMessage } from "../model/check";
 import { inlineRecordings, type Offer } from "./recording";
 
-/** What the server says that it shows. */
+/** Contents that the server says it shows. */
 export type Source =
   | { kind: "live"; commands: boolean }
   | { kind: "recording"; runs: Offer[] }

@@ -2,7 +2,7 @@
 import type { Player } from "./player.svelte";
 import { theme } from "./theme.svelte";
 
-/** What the keys do, for the help. */
+/** Effects of the keys, for the help. */
 export const KEYS: [string, string][] = [
   ["Space", "play or pause"],
   ["← →", "one step back or forward"],

@@ -1,4 +1,4 @@
-/** Who may give commands from this page: whoever has entered the daemon's token. */
+/** Right to give commands from this page: it takes the daemon's token. */
 import { checkToken, Refused, WrongToken } from "../sources/commands";
 
 const KEPT = "ncmesh-token";
@@ -9,7 +9,7 @@ class Operator {
   /** The token, once the daemon has taken it. The tab keeps it, and forgets it when it closes. */
   token = $state<string | null>(null);
   isBusy = $state(false);
-  /** What became of the last command. */
+  /** Outcome of the last command. */
   said = $state.raw<{ text: string; isBad: boolean } | null>(null);
 
   /** Begins at a live mesh, with the token of before if the page was loaded again. */

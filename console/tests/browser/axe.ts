@@ -1,4 +1,4 @@
-/** What axe finds wrong in a page. */
+/** Faults that axe finds in a page. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Page } from "@playwright/test";

@@ -215,7 +215,7 @@ test("nodes that move are drawn where they were at the time shown", async ({ pag
   const at = async (time: string) => {
     await scrub(page).fill(time);
     await expect(clock(page)).toContainText(`0:${time.padStart(4, "0")}`);
-    // What is shown has been drawn after two frames.
+    // After two frames everything has been drawn.
     await page.evaluate(
       () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
     );

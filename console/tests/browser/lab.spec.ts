@@ -30,7 +30,7 @@ test("a transfer of 22 daemons is followed, and a killed node is grey", async ({
   await expect(page.locator(".members .down")).toContainText("n03");
   await lab.line(/the daemon of n03 has ended/);
 
-  // What was is still there.
+  // The past is still there.
   await page.keyboard.press("Home");
   await expect(page.getByText("21 of 22 members are up")).toBeHidden();
 });

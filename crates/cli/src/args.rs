@@ -405,6 +405,8 @@ mod tests {
             ("bandwidth b --seconds nan", "--seconds", "allowed are 0.1 to 60 seconds"),
             ("bandwidth b --bytes 99999999999999999999", "--bytes", "allowed is 1 to 65535"),
             ("bandwidth b --rate -1", "--rate", "allowed is \"1k\" to \"100G\""),
+            ("send f --to b --limit 0k", "--limit", "a rate of 0 is none: leave"),
+            ("send f --to b --limit 999", "--limit", "allowed is 1k to 100G, in bit/s"),
             ("send f --to b --airtime -1", "--airtime", "allowed are 1% to 100%"),
             ("stream send --group g --rtp h264=udp:1 --deadline 5", "--deadline", "is 20 to 5000"),
             ("stream receive --group g --rtp 70000", "--rtp", "allowed is 1 to 65535"),

@@ -174,9 +174,8 @@ fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Vec<Traffic>, Failure>
         (None, Some(planned)) => planned.content.clone(),
         (None, None) => return Err(missing("file", "--send FILE")),
     };
-    let background = planned.and_then(|planned| planned.background);
-    let limit_bps = planned.and_then(|planned| planned.limit_bps);
-    Ok(vec![Traffic { from, to, content, background, limit_bps }])
+    let allowance = planned.map(|planned| planned.allowance).unwrap_or_default();
+    Ok(vec![Traffic { from, to, content, allowance }])
 }
 
 /// Returns the index of the node with this name.

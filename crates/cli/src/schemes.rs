@@ -12,7 +12,7 @@ pub(crate) fn scheme_help(service: ServiceKind) -> String {
 /// Returns what `--scheme` says of the schemes of a scenario.
 #[cfg(feature = "lab")]
 pub(crate) fn scenario_schemes_help() -> String {
-    let [file, tunnel, stream] = [ServiceKind::File, ServiceKind::Tunnel, ServiceKind::Stream];
+    let [file, tunnel, stream] = ServiceKind::ALL;
     let all = [(file, "file"), (tunnel, "flows"), (stream, "streams")];
     let parts = all.map(|(service, traffic)| format!("{} for the {traffic}", names(service)));
     format!(

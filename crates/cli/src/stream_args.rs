@@ -144,5 +144,9 @@ pub(crate) struct StreamStopArgs {
 /// Parses a bit rate.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
     let rate = text.parse::<Rate>().map(|rate| rate.bits_per_second.round() as u64);
-    rate.map_err(|_| "allowed is a bit rate such as 500k or 1.7M, in bit/s".into())
+    let number = text.trim().trim_end_matches(['k', 'M', 'G']);
+    rate.map_err(|_| match number.parse::<f64>() {
+        Ok(0.0) => "a rate of 0 is none: leave the option out, or give 1k to 100G, in bit/s".into(),
+        _ => "allowed is 1k to 100G, in bit/s, such as 500k or 1.7M".into(),
+    })
 }

@@ -55,6 +55,7 @@ pub fn agreeing(shape: Shape, packets: &[Combination]) -> Result<Vec<bool>, Code
             }
         }
     }
+
     Ok(agrees)
 }
 

@@ -92,10 +92,12 @@ impl Basis {
                 self.kernels.eliminate(coefficients, &mut self.free, self.end, rows)?
             }
         };
+
         if let Some(pivot) = pivot {
             self.rank += 1;
             self.end = self.end.max(pivot + 1);
         }
+
         Ok(pivot)
     }
 
@@ -139,6 +141,7 @@ pub(crate) fn unit_column(row: &[u8]) -> Option<usize> {
     {
         return None;
     }
+
     // A counter of one byte lets the compiler vectorize the loop in byte lanes.
     let count = row.iter().fold(0u8, |count, &c| count.wrapping_add(u8::from(c != 0)));
     if count == 1 { row.iter().position(|&c| c != 0) } else { None }

@@ -25,6 +25,7 @@ pub fn draw(field: Field, rng: &mut (impl RngCore + ?Sized), out: &mut [u8]) {
             return;
         }
     }
+
     // A broken generator must not hang the caller.
     if let Some(first) = out.first_mut() {
         *first = 1;
@@ -47,16 +48,19 @@ pub fn draw_sparse(
     if !(density > 0.0 && density <= 1.0) {
         return Err(CodeError::Density);
     }
+
     // A 32-bit draw is below the threshold with probability `density`.
     let threshold = (density * 4_294_967_296.0) as u64;
     for c in out.iter_mut() {
         let take = u64::from(rng.next_u32()) < threshold;
         *c = if take { draw_nonzero(field, rng) } else { 0 };
     }
+
     if !out.is_empty() && out.iter().all(|&c| c == 0) {
         let place = below(rng, out.len() as u32);
         out[place as usize] = draw_nonzero(field, rng);
     }
+
     Ok(())
 }
 

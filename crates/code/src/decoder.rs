@@ -86,6 +86,7 @@ impl Decoder {
             return Ok(Absorbed::Redundant);
         };
         self.store.put(number, coefficients, payload);
+
         // An uncoded symbol takes the number of its own column, so its payload is the symbol. If
         // that number is taken, the symbol counts as any other packet.
         self.uncoded[number] = coefficients[number] == 1 && unit_column(coefficients).is_some();
@@ -107,6 +108,7 @@ impl Decoder {
             self.absorb(&unit, symbol)?;
             unit[index] = 0;
         }
+
         Ok(())
     }
 
@@ -133,6 +135,7 @@ impl Decoder {
             self.wanted.push(index as u16);
             self.solve().ok()?;
         }
+
         let size = self.shape().symbol_size();
         self.symbols.get(index * size..(index + 1) * size)
     }

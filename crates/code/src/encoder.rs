@@ -55,6 +55,7 @@ impl Encoder {
                 padding.fill(0);
             }
         }
+
         Ok(())
     }
 

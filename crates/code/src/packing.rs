@@ -25,6 +25,7 @@ pub fn pack(field: Field, coefficients: &[u8], out: &mut [u8]) -> Result<(), Cod
         let shifted = group.iter().zip(0u32..).map(|(&c, i)| c << (i * field.bits()));
         *byte = shifted.fold(0, |sum, c| sum | c);
     }
+
     Ok(())
 }
 
@@ -35,6 +36,7 @@ pub fn pack(field: Field, coefficients: &[u8], out: &mut [u8]) -> Result<(), Cod
 /// after the last coefficient are set. `out` does not change then.
 pub fn unpack(field: Field, packed: &[u8], out: &mut [u8]) -> Result<(), CodeError> {
     same_length("packed coefficients", packed_len(field, out.len()), packed.len())?;
+
     // Non-zero padding is rejected, so that each vector has one encoding only.
     let used = out.len() % per_byte(field);
     if let (true, Some(&last)) = (used > 0, packed.last())
@@ -47,6 +49,7 @@ pub fn unpack(field: Field, packed: &[u8], out: &mut [u8]) -> Result<(), CodeErr
             *c = byte >> (i * field.bits()) & field.mask();
         }
     }
+
     Ok(())
 }
 

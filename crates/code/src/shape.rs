@@ -57,6 +57,7 @@ impl Shape {
     /// Returns `Ok` when every coefficient is an element of the field.
     pub(crate) fn check_elements(&self, coefficients: &[u8]) -> Result<(), CodeError> {
         let field = self.field;
+
         // Over GF(2^8) every byte is an element.
         if field == Field::Gf256 {
             return Ok(());

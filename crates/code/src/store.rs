@@ -14,7 +14,7 @@ use rand_core::RngCore;
 /// Packets combined in one product: two blocks of four outputs.
 const BATCH: usize = 8;
 /// The largest generation size.
-const MOST: usize = 255;
+const MAX_GENERATION: usize = 255;
 
 /// The innovative packets of a generation as they came, each in the row of its number.
 #[derive(Clone, Debug)]
@@ -105,7 +105,7 @@ impl Store {
         if self.order.len() == self.end {
             return draw(self.shape.field(), rng, by_number);
         }
-        let mut space = [0; MOST];
+        let mut space = [0; MAX_GENERATION];
         let weights = &mut space[..self.order.len()];
         draw(self.shape.field(), rng, weights);
         self.sort_by_number(weights, by_number);
@@ -121,7 +121,7 @@ impl Store {
         same_length("weights", self.order.len(), weights.len())?;
         self.shape.check_lengths(coefficients.len(), payload.len())?;
         self.shape.check_elements(weights)?;
-        let mut space = [0; MOST];
+        let mut space = [0; MAX_GENERATION];
         let by_number = &mut space[..self.end];
         self.sort_by_number(weights, by_number);
         self.combine(Rows::single(by_number), coefficients, payload)
@@ -141,7 +141,7 @@ impl Store {
         }
         let k = self.shape.generation_size();
         let size = self.shape.symbol_size();
-        let mut space = [0; BATCH * MOST];
+        let mut space = [0; BATCH * MAX_GENERATION];
         for (coefficients, payloads) in
             coefficients.chunks_mut(BATCH * k).zip(payloads.chunks_mut(BATCH * size))
         {
@@ -150,6 +150,7 @@ impl Store {
             weights.chunks_exact_mut(self.end).for_each(|row| self.draw_weights(rng, row));
             self.combine(Rows::packed(weights, self.end, n)?, coefficients, payloads)?;
         }
+
         Ok(true)
     }
 
@@ -164,7 +165,7 @@ impl Store {
         if self.end == 0 {
             return Ok(false);
         }
-        let mut space = [0; MOST];
+        let mut space = [0; MAX_GENERATION];
         let weights = &mut space[..self.end];
         self.draw_weights(rng, weights);
         self.combine(Rows::single(weights), coefficients, payload)?;

@@ -62,6 +62,7 @@ impl Window {
             let factor = row.coefficients.get(at).copied().unwrap_or(0);
             add(&self.kernels, factor, known, at, &mut row);
         }
+
         let Some(at) = row.coefficients.iter().position(|c| *c != 0) else { return false };
         let lead = first + at as u32;
         row.coefficients.drain(..at);
@@ -79,6 +80,7 @@ impl Window {
                 earlier.trim();
             }
         }
+
         self.rows.insert(lead, row);
         true
     }

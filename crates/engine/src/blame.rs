@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 const AVOIDED: Duration = Duration::from_secs(30);
 const NAMED: Duration = Duration::from_secs(300);
 /// Most neighbours that are kept.
-const MOST: usize = 64;
+const MAX_BLAMED: usize = 64;
 
 /// Packets of a generation that one sender gave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Blame {
             return false;
         }
         self.entries.retain(|_, entry| now.since(entry.at) < NAMED);
-        make_room(&mut self.entries, &node, MOST, |entry| entry.at);
+        make_room(&mut self.entries, &node, MAX_BLAMED, |entry| entry.at);
         let before = self.entries.get(&node).copied();
         let is_again = before.is_some_and(|entry| now.since(entry.at) < AVOIDED);
         let is_to_blame = given.vouched > 0 || is_again;
@@ -80,6 +80,7 @@ impl Blame {
             at: now,
             blamed_at: if is_to_blame { Some(now) } else { former },
         };
+
         self.entries.insert(node, entry);
         is_to_blame
     }
@@ -142,7 +143,7 @@ mod tests {
         for node in 0..1000 {
             blame.note(NodeId(node), given, at(u64::from(node) / 10));
         }
-        assert_eq!(blame.liars(at(100)).count(), MOST);
+        assert_eq!(blame.liars(at(100)).count(), MAX_BLAMED);
         assert!(blame.is_avoided(NodeId(999), at(100)));
     }
 }

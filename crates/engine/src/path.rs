@@ -17,6 +17,7 @@ fn expanded(path: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Str
         let value = variable(name).filter(|value| !value.is_empty());
         value.ok_or_else(|| format!("the path {path:?}: the variable {name} is not set"))
     };
+
     let mut whole = String::new();
     let mut rest = path;
     if let Some(behind) = rest.strip_prefix('~') {
@@ -24,9 +25,11 @@ fn expanded(path: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Str
             let problem = "homes of other users are not known: give the whole path";
             return Err(format!("the path {path:?}: {problem}, or \"./~...\" for such a name"));
         }
+
         whole += &value("HOME")?;
         rest = behind;
     }
+
     while let Some((before, behind)) = rest.split_once('$') {
         whole += before;
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -37,15 +40,18 @@ fn expanded(path: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Str
                 .ok_or_else(|| format!("the path {path:?}: allowed is $NAME or ${{NAME}}"))?,
             None => behind.split_at(behind.find(|c| !is_of_name(c)).unwrap_or(behind.len())),
         };
+
         // A sign without a name, such as in `a$.txt`, is part of the file's name.
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
             whole += "$";
             rest = behind;
             continue;
         }
+
         whole += &value(name)?;
         rest = after;
     }
+
     Ok(whole + rest)
 }
 

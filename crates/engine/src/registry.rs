@@ -27,6 +27,9 @@ pub enum ServiceKind {
 }
 
 impl ServiceKind {
+    /// All services, in the order in which they are listed.
+    pub const ALL: [Self; 3] = [Self::File, Self::Tunnel, Self::Stream];
+
     /// Returns its name in commands and results.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -187,6 +190,7 @@ impl Registry {
                 [] => "none in this build".into(),
                 names => format!("{AUTO}, {}", names.join(", ")),
             };
+
             UnknownScheme { name: name.into(), service: service.name(), known, question }
         })
     }

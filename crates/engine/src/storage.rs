@@ -86,6 +86,7 @@ impl MemoryStorage {
                 have.insert(*batch);
             }
         }
+
         have
     }
 

@@ -305,6 +305,7 @@ pub fn check_names(group: &str, layers: &[String]) -> Result<(), StreamError> {
             return Err(StreamError::LayerTwice(name.clone()));
         }
     }
+
     Ok(())
 }
 

@@ -18,8 +18,10 @@ pub fn directed(links: &[(u16, u16, f64)]) -> Topology {
             hears,
             ..Default::default()
         };
+
         t.learn(NodeId(node), state);
     }
+
     t
 }
 

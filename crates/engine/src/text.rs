@@ -34,6 +34,7 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, NotText> {
         let units: Vec<u16> = pairs.map(|pair| read([pair[0], pair[1]])).collect();
         String::from_utf16(&units).ok().filter(|_| is_whole).ok_or(NotText::Utf16)
     };
+
     if let Some(rest) = bytes.strip_prefix(&[0xff, 0xfe]) {
         return utf16(rest, u16::from_le_bytes);
     }
@@ -44,6 +45,7 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, NotText> {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         NotText::Utf8 { line: before.iter().filter(|byte| **byte == b'\n').count() + 1 }
     })?;
+
     Ok(match text.strip_prefix(MARK) {
         Some(rest) => rest.to_owned(),
         None => text,

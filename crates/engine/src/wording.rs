@@ -23,6 +23,7 @@ fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&
         let distance = strsim::damerau_levenshtein(&name, &known.to_lowercase());
         (distance * 3 <= longest).then_some((distance, known))
     });
+
     near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
@@ -43,6 +44,7 @@ pub fn in_words<'a>(key: Option<&str>, message: &'a str) -> Cow<'a, str> {
 fn wrong_type(key: Option<&str>, message: &str) -> Option<String> {
     let of_type = message.strip_prefix("invalid type: ");
     let problem = of_type.or_else(|| message.strip_prefix("invalid value: "))?;
+
     // The value may itself contain the words that separate it from what was expected.
     let (value, expected) = problem.rsplit_once(", expected ")?;
     let wanted = match (expected, of_type) {
@@ -61,6 +63,7 @@ fn wrong_type(key: Option<&str>, message: &str) -> Option<String> {
         (table, _) if table.starts_with("struct ") => "a table of keys and values",
         (own, _) => own,
     };
+
     let kinds = [
         ("string ", "the text "),
         ("integer ", "the number "),

@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn auto_is_the_first_scheme_of_a_service() {
-        for service in [ServiceKind::File, ServiceKind::Tunnel, ServiceKind::Stream] {
+        for service in ServiceKind::ALL {
             let first = REGISTRY.of(service).next().unwrap();
             let choice = REGISTRY.choose(service, AUTO).unwrap();
             assert_eq!((choice.entry.name, choice.automatic), (first.name, true));

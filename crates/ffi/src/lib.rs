@@ -136,11 +136,13 @@ unsafe fn output<'a>(bytes: *mut u8, length: usize) -> Result<&'a mut [u8], Ncme
 /// # Safety
 /// As for [`input`], of both.
 unsafe fn packet<'a>(
-    coefficients: (*const u8, usize),
-    payload: (*const u8, usize),
+    coefficients: *const u8,
+    coefficients_length: usize,
+    payload: *const u8,
+    payload_length: usize,
 ) -> Result<(&'a [u8], &'a [u8]), NcmeshStatus> {
     // SAFETY: the caller's promise.
-    unsafe { Ok((input(coefficients.0, coefficients.1)?, input(payload.0, payload.1)?)) }
+    unsafe { Ok((input(coefficients, coefficients_length)?, input(payload, payload_length)?)) }
 }
 
 /// Returns the room for a packet that a caller points to: coefficients and payload.
@@ -148,11 +150,13 @@ unsafe fn packet<'a>(
 /// # Safety
 /// As for [`output`], of both.
 unsafe fn room<'a>(
-    coefficients: (*mut u8, usize),
-    payload: (*mut u8, usize),
+    coefficients: *mut u8,
+    coefficients_length: usize,
+    payload: *mut u8,
+    payload_length: usize,
 ) -> Result<(&'a mut [u8], &'a mut [u8]), NcmeshStatus> {
     // SAFETY: the caller's promise.
-    unsafe { Ok((output(coefficients.0, coefficients.1)?, output(payload.0, payload.1)?)) }
+    unsafe { Ok((output(coefficients, coefficients_length)?, output(payload, payload_length)?)) }
 }
 
 /// Returns what a handle leads to.
@@ -287,7 +291,7 @@ pub unsafe extern "C" fn ncmesh_encoder_draw(
         let NcmeshEncoder { encoder, rng } = unsafe { open(encoder) }?;
         let (coefficients, payload) =
             // SAFETY: the caller's promise.
-            unsafe { room((coefficients, coefficients_length), (payload, payload_length)) }?;
+            unsafe { room(coefficients, coefficients_length, payload, payload_length) }?;
         let shape = encoder.shape();
         // Checked here, so that a wrong length leaves the coefficients as they were.
         if (coefficients.len(), payload.len()) != (shape.generation_size(), shape.symbol_size()) {
@@ -348,7 +352,7 @@ pub unsafe extern "C" fn ncmesh_recoder_absorb(
         let recoder = unsafe { open(recoder) }?;
         let (coefficients, payload) =
             // SAFETY: the caller's promise.
-            unsafe { packet((coefficients, coefficients_length), (payload, payload_length)) }?;
+            unsafe { packet(coefficients, coefficients_length, payload, payload_length) }?;
         let absorbed = recoder.recoder.absorb(coefficients, payload)?;
         // SAFETY: the caller's promise.
         unsafe { tell(innovative, absorbed == Absorbed::Innovative) };
@@ -374,7 +378,7 @@ pub unsafe extern "C" fn ncmesh_recoder_recode(
         let NcmeshRecoder { recoder, rng } = unsafe { open(recoder) }?;
         let (coefficients, payload) =
             // SAFETY: the caller's promise.
-            unsafe { room((coefficients, coefficients_length), (payload, payload_length)) }?;
+            unsafe { room(coefficients, coefficients_length, payload, payload_length) }?;
         let written = recoder.recode(rng, coefficients, payload)?;
         if written { Ok(()) } else { Err(NcmeshStatus::NotReady) }
     })
@@ -437,7 +441,7 @@ pub unsafe extern "C" fn ncmesh_decoder_absorb(
         let decoder = unsafe { open(decoder) }?;
         let (coefficients, payload) =
             // SAFETY: the caller's promise.
-            unsafe { packet((coefficients, coefficients_length), (payload, payload_length)) }?;
+            unsafe { packet(coefficients, coefficients_length, payload, payload_length) }?;
         let absorbed = decoder.0.absorb(coefficients, payload)?;
         // SAFETY: the caller's promise.
         unsafe { tell(innovative, absorbed == Absorbed::Innovative) };

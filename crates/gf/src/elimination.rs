@@ -119,6 +119,7 @@ unsafe fn load_vector<V: Vector, const P: usize, const L: usize>(step: &Step) ->
             let from = step.vector.wrapping_add(at);
             *register = if left < V::WIDTH { V::load_part(from, left) } else { V::load(from) };
         }
+
         row
     }
 }
@@ -148,13 +149,16 @@ where
                 let x = [rows[0].as_flattened()[r], rows[1].as_flattened()[r]];
                 *sum = M::fold_two(*sum, [M::operand(x[0]), M::operand(x[1])], factors);
             }
+
             i += 2;
         }
+
         if i < step.present {
             let row = load::<V, P, L>(step.rows.add(i * step.stride));
             sum = fold::<V, M, P, L>(sum, row, M::factor(*step.vector.add(i)));
         }
     }
+
     sum
 }
 
@@ -164,9 +168,11 @@ unsafe fn first_nonzero<V: Vector, const P: usize, const L: usize>(
     row: Row<V, P, L>,
 ) -> Option<(usize, u8)> {
     let mut bytes = Bytes([0; LONGEST]);
+
     // SAFETY: the buffer holds the longest row.
     unsafe { store(row, bytes.0.as_mut_ptr()) }
     let mut registers = row.as_flattened().iter().enumerate();
+
     // SAFETY: the processor has the path's instructions.
     let place = registers.find_map(|(i, register)| {
         unsafe { register.first_nonzero() }.map(|at| i * V::WIDTH + at)

@@ -137,6 +137,7 @@ impl Kernels {
         }
         let job = checked(coefficients, rows, outputs)?;
         let job = Job { chosen: Some(chosen), output_count: chosen.len(), ..job };
+
         // SAFETY: `checked` compared all lengths, and every number is inside the table.
         unsafe { (self.entries.product)(&job) }
         Ok(())
@@ -185,6 +186,7 @@ impl Kernels {
             present,
             length: layout.length,
         };
+
         // SAFETY: every length is checked, and the borrows are distinct.
         Ok(unsafe { (self.entries.eliminate)(&step) })
     }

@@ -87,6 +87,7 @@ impl Path {
             Self::Neon => of_module!(neon),
             Self::Portable => of_module!(word),
         };
+
         of_all[field as usize]
     }
 }

@@ -49,12 +49,14 @@ impl Job<'_> {
                 Some(chosen) => usize::from(chosen[first + r]),
                 None => first + r,
             };
+
             // SAFETY: the numbers are checked against both tables.
             unsafe {
                 group.coefficients[r] = self.coefficients.add(number * self.coefficient_stride);
                 group.outputs[r] = self.outputs.add(number * self.output_stride);
             }
         }
+
         group
     }
 }
@@ -72,6 +74,7 @@ unsafe fn load<V: Vector, const C: usize, const PART: bool>(
             let at = from.add(c * V::WIDTH);
             *value = if PART && c + 1 == C { V::load_part(at, part) } else { V::load(at) };
         }
+
         values
     }
 }
@@ -148,6 +151,7 @@ unsafe fn block<V, M, const R: usize, const C: usize, const PART: bool, const AD
     M: Multiply<V>,
 {
     let part = job.length % V::WIDTH;
+
     // SAFETY: `Job` promises the rows. `walk` chooses C and PART so that the block ends inside
     // them.
     unsafe {
@@ -169,6 +173,7 @@ unsafe fn block<V, M, const R: usize, const C: usize, const PART: bool, const AD
             row = next.wrapping_add(job.input_stride);
             input += 2;
         }
+
         if input < job.input_count {
             fold::<V, M, R, C>(
                 &mut sums,
@@ -196,12 +201,14 @@ trait ByColumn {
 #[inline(always)]
 unsafe fn walk<V: Vector, B: ByColumn, const WIDEST: usize>(length: usize, work: &B) {
     let mut column = 0;
+
     // SAFETY: every block lies inside the row by construction.
     unsafe {
         while column + WIDEST * V::WIDTH <= length {
             work.run::<WIDEST, false>(column);
             column += WIDEST * V::WIDTH;
         }
+
         // The remaining bytes fill fewer than WIDEST registers, or WIDEST with the last in part.
         // Each count is a constant of its own, so that the sums stay in registers.
         let left = length - column;
@@ -226,16 +233,19 @@ impl<V: Vector, M: Multiply<V>> ByColumn for Replace<'_, V, M> {
     unsafe fn run<const C: usize, const PART: bool>(&self, column: usize) {
         let job = self.0;
         let mut first = 0;
+
         // SAFETY: the caller keeps the contract of `block`.
         unsafe {
             while first + 4 <= job.output_count {
                 block::<V, M, 4, C, PART, false>(job, &job.group(first), column);
                 first += 4;
             }
+
             if first + 2 <= job.output_count {
                 block::<V, M, 2, C, PART, false>(job, &job.group(first), column);
                 first += 2;
             }
+
             if first < job.output_count {
                 block::<V, M, 1, C, PART, false>(job, &job.group(first), column);
             }

@@ -24,6 +24,7 @@ const fn multiply(a: u8, b: u8, poly: u16, degree: u32) -> u8 {
         }
         bit += 1;
     }
+
     product as u8
 }
 
@@ -59,6 +60,7 @@ const fn exp_256() -> [u8; 510] {
         power = multiply_256(power, 3);
         i += 1;
     }
+
     table
 }
 
@@ -70,6 +72,7 @@ const fn log_256() -> [u8; 256] {
         table[exp[i] as usize] = i as u8;
         i += 1;
     }
+
     table
 }
 
@@ -82,6 +85,7 @@ const fn inverse_256() -> [u8; 256] {
         table[i] = exp[255 - log[i] as usize];
         i += 1;
     }
+
     table
 }
 
@@ -105,6 +109,7 @@ const fn inverse_16() -> [u8; 16] {
         }
         i += 1;
     }
+
     table
 }
 
@@ -138,6 +143,7 @@ const fn shuffle_256() -> [Nibbles; 256] {
         tables[c].0[n + 16] = multiply_256(c as u8, (n << 4) as u8);
         i += 1;
     }
+
     tables
 }
 
@@ -153,6 +159,7 @@ const fn shuffle_16() -> [Nibbles; 16] {
         tables[c].0[n + 16] = product << 4;
         i += 1;
     }
+
     tables
 }
 
@@ -172,5 +179,6 @@ const fn matrix_16() -> [u64; 16] {
         }
         i += 1;
     }
+
     matrices
 }

@@ -57,6 +57,7 @@ impl<T: Clone + PartialEq> Saver<T> {
             State::Writing(_) => false,
             State::Waiting(until) => now >= until,
         };
+
         if !may_write {
             return None;
         }
@@ -64,6 +65,7 @@ impl<T: Clone + PartialEq> Saver<T> {
             self.state = State::Idle;
             return None;
         }
+
         self.state = State::Writing(current.clone());
         Some(current.clone())
     }
@@ -75,11 +77,13 @@ impl<T: Clone + PartialEq> Saver<T> {
             self.state = state;
             return None;
         };
+
         if succeeded {
             self.saved = Some(value);
             self.failures = 0;
             return None;
         }
+
         self.saved = None;
         let backoff = PAUSES.pause(self.failures);
         self.failures = self.failures.saturating_add(1);

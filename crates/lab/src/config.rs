@@ -46,6 +46,7 @@ pub(crate) fn node_config(
         // Writing to a string does not fail.
         let _ = write!(hex, "{byte:02x}");
     }
+
     let node = section([
         ("id", i64::from(node_id(index).0).into()),
         ("name", scenario.nodes[index].name.as_str().into()),
@@ -67,6 +68,7 @@ pub(crate) fn node_config(
         web.extend(token_file.map(|file| ("token_file".to_owned(), file)));
         web
     });
+
     let tunnel = own.tunnel.and_then(|tunnel| tunnel.section(index));
 
     let stream = own.stream.map(|scheme| section([("scheme", scheme.into())]));

@@ -39,6 +39,7 @@ impl EtherThread {
             let _inside = runtime.enter();
             Etherd::bind(medium, config)?
         };
+
         let address = etherd.addr();
         let control = etherd.control();
         let run = move || runtime.block_on(etherd.run(std::future::pending()));

@@ -75,6 +75,7 @@ impl Lab {
         for flow in &self.scenario.flows {
             self.tunnel()?.set_timing(flow)?;
         }
+
         // Counters run since the daemons started, so their values of now are subtracted later.
         let loads = self.loads()?;
         let before = self.heard().await?;
@@ -135,6 +136,7 @@ impl Lab {
                 }
             }
         }
+
         let RunningFlows { loads, before, coded_before, begin, sampled, .. } = flows;
         let seconds = begin.elapsed().as_secs_f64();
 
@@ -152,6 +154,7 @@ impl Lab {
             let outcome = since(coded_before.get(&name), &after);
             (name, outcome)
         });
+
         let coding = coding.collect();
         let samples = sampled.map(|(_, samples)| samples);
         let flows = Some(FlowsOutcome { flows, coding, samples });
@@ -197,6 +200,7 @@ impl Lab {
             most_bps,
             flow: flow.clone(),
         };
+
         Ok(self.scenario.flows.iter().enumerate().map(load).collect())
     }
 
@@ -231,6 +235,7 @@ impl Lab {
             let own = |f: &FlowView| [f.source.as_str(), f.destination.as_str()] == ends;
             views.push(status.flows.into_iter().find(own));
         }
+
         Ok(views)
     }
 
@@ -244,6 +249,7 @@ impl Lab {
             let own = status.coding.into_iter().find(|coding| coding.scheme == *scheme);
             coded.extend(own.map(|coding| (node.name.clone(), coding)));
         }
+
         Ok(coded)
     }
 
@@ -263,6 +269,7 @@ impl Lab {
         // give packets. Throughput counts whole IP packets, as the simulator does.
         let sent = measured.sent / payload;
         let delivered = measured.bytes / payload;
+
         // Packets of the warm-up may arrive during the measurement, hence the minimum.
         let loss = 1.0 - delivered.min(sent) as f64 / sent.max(1) as f64;
         let bytes = if is_udp { delivered * load.packet as u64 } else { measured.bytes };

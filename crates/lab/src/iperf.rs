@@ -158,6 +158,7 @@ impl Load {
                 command.args(rate.iter().flat_map(|rate| ["--bitrate", rate]));
             }
         }
+
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         command
     }

@@ -31,6 +31,7 @@ pub use verify::same_contents;
 use config::{Own, Secrets, node_config};
 use ether::EtherThread;
 use ncmesh_engine::Background;
+use ncmesh_engine::file::Allowance;
 use ncmesh_node::api::client::ApiClient;
 use ncmesh_node::api::types::{Peer, Recipients, SendRequest, Started, Status, Transfer};
 use ncmesh_node::etherd::datagram::Token;
@@ -152,10 +153,8 @@ fn check_sockets(places: &[PathBuf]) -> std::io::Result<()> {
 pub struct SendAs<'a> {
     /// Name of the scheme.
     pub scheme: &'a str,
-    /// Whether it gives way to all else, and its bound on airtime.
-    pub background: Option<Background>,
-    /// The most of its data that the source sends, bit/s.
-    pub limit_bps: Option<u64>,
+    /// Airtime and rate that it may take.
+    pub allowance: Allowance,
 }
 
 impl Lab {
@@ -195,11 +194,13 @@ impl Lab {
                 Some(web) => Some((console(web.first, index)?, web.token_file.as_deref())),
                 None => None,
             };
+
             let own = Own { index, tunnel, stream: options.stream.as_deref(), web };
             let config = node_config(scenario, &own, ether.address(), &secrets);
             let process = NodeProcess::new(&node.name, place, options.program.clone(), &config);
             nodes.push(process.map_err(LabError::Directory)?);
         }
+
         let mut lab = Self {
             scenario: scenario.clone(),
             settling,
@@ -316,10 +317,11 @@ impl Lab {
             to: Recipients::Named(to),
             name: None,
             scheme: Some(how.scheme.into()),
-            background: how.background.map(Background::percent),
-            limit_bps: how.limit_bps,
+            background: how.allowance.background.map(Background::percent),
+            limit_bps: how.allowance.limit_bps,
             priority: None,
         };
+
         let started: Started = self.client(from).post("/v1/transfers", &request).await?;
         Ok(started.id)
     }
@@ -394,6 +396,7 @@ impl Lab {
                 Some(received) => same_contents(file, received).await?,
                 None => false,
             };
+
             let seconds = verified.then_some(report.values.seconds);
             receivers.push(ReceiverOutcome {
                 file: 0,
@@ -404,6 +407,7 @@ impl Lab {
                 throughput_bps: seconds.map(|s| report.values.bytes as f64 * 8.0 / s.max(1e-3)),
             });
         }
+
         let transfer = TransferOutcome {
             bytes: sent.size,
             receivers,
@@ -411,6 +415,7 @@ impl Lab {
             source_redundancy: sent.sent.source_redundancy.unwrap_or(0.0),
             forwarders: sent.forwarders,
         };
+
         let services = ServiceOutcomes { transfer: Some(transfer), ..Default::default() };
         self.conclude(scheme, sent.values.seconds, services).await
     }
@@ -433,6 +438,7 @@ impl Lab {
             services.flows = services.flows.or(flows);
             services.streams = services.streams.or(streams);
         }
+
         services.transfer = (!files.is_empty()).then(|| TransferOutcome::of_files(files));
         self.conclude(&schemes.to_string(), seconds, services).await
     }

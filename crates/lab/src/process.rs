@@ -34,6 +34,7 @@ impl NodeProcess {
         config: &str,
     ) -> io::Result<Self> {
         fs::create_dir_all(&dir)?;
+
         // The configuration holds the network's key: only its owner may read it.
         let mut file = OpenOptions::new();
         let mut file =

@@ -59,6 +59,7 @@ impl Tunnel {
                 place.insert(namespaces.add()?);
             }
         }
+
         Ok(Self { scheme: scheme.to_owned(), mtu, ends, _namespaces: namespaces })
     }
 
@@ -85,12 +86,14 @@ impl Tunnel {
             let route = ["-n", &namespace, "route", "replace", &to, "dev", DEVICE];
             ip(&[&route[..], &timing].concat()).map_err(LabError::Namespaces)?;
         }
+
         Ok(())
     }
 
     /// Returns the `[tunnel]` section of a node, or `None` if no flow ends there.
     pub(crate) fn section(&self, node: usize) -> Option<Table> {
         let namespace = self.ends.get(&node)?;
+
         // Nodes take their addresses in these networks by id, and announce them to each other. The
         // kernel does not set up IPv6 on a device with a smaller MTU.
         let v6 = (self.mtu >= V6_MTU_MIN).then_some(NETWORK_V6);

@@ -69,8 +69,8 @@ pub use config::{
     ReceptionModel, Sense, SlotOrder,
 };
 pub use error::MediumError;
-pub use loss_matrix::LossMatrix;
-pub use medium::Medium;
+pub use loss_matrix::{LossMatrix, LossyLink};
+pub use medium::{CountedLink, Medium};
 pub use phy::{Modulation, Phy};
 pub use power::Power;
 pub use propagation::{Fading, PathLoss};

@@ -12,6 +12,17 @@ pub struct LossMatrix {
     rows: Vec<Vec<(usize, f64)>>,
 }
 
+/// A link of one direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LossyLink {
+    /// Radio that sends.
+    pub from: RadioId,
+    /// Radio that hears it.
+    pub to: RadioId,
+    /// Share of frames that is lost.
+    pub loss: f64,
+}
+
 impl LossMatrix {
     /// Creates a matrix of `n` radios without links.
     pub fn new(n: usize) -> Self {
@@ -79,10 +90,11 @@ impl LossMatrix {
         row.binary_search_by_key(&to.0, |link| link.0).map_or(1.0, |at| row[at].1)
     }
 
-    /// Returns all links as (from, to, loss), sorted by sender, then receiver.
-    pub fn links(&self) -> impl Iterator<Item = (RadioId, RadioId, f64)> + '_ {
+    /// Returns all links, sorted by sender, then receiver.
+    pub fn links(&self) -> impl Iterator<Item = LossyLink> + '_ {
         self.rows.iter().enumerate().flat_map(|(from, row)| {
-            row.iter().map(move |&(to, loss)| (RadioId(from), RadioId(to), loss))
+            let from = RadioId(from);
+            row.iter().map(move |&(to, loss)| LossyLink { from, to: RadioId(to), loss })
         })
     }
 
@@ -106,7 +118,7 @@ mod tests {
         assert_eq!(matrix.loss(RadioId(9), RadioId(0)), 1.0);
         matrix.set(RadioId(0), RadioId(2), 1.0).unwrap();
         let links: Vec<_> = matrix.links().collect();
-        assert_eq!(links, [(RadioId(0), RadioId(1), 0.5)]);
+        assert_eq!(links, [LossyLink { from: RadioId(0), to: RadioId(1), loss: 0.5 }]);
     }
 
     #[test]

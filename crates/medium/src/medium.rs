@@ -32,6 +32,17 @@ pub struct Medium {
 }
 
 /// Settings and state.
+/// Counters of a link of one direction.
+#[derive(Clone, Copy, Debug)]
+pub struct CountedLink {
+    /// Radio that sends.
+    pub from: RadioId,
+    /// Radio that hears it.
+    pub to: RadioId,
+    /// Frames since the link is counted.
+    pub counters: LinkStatistics,
+}
+
 impl Medium {
     /// Creates a medium at instant 0 with all radios up and silent.
     ///
@@ -84,11 +95,15 @@ impl Medium {
         self.air.links.get_or_insert_default();
     }
 
-    /// Returns the counters of the links (sender, receiver) that carried anything since
-    /// [`count_links`](Self::count_links), in the order of their radios.
-    pub fn link_statistics(&self) -> impl Iterator<Item = (RadioId, RadioId, LinkStatistics)> {
+    /// Returns the links that carried anything since [`count_links`](Self::count_links), in the
+    /// order of their radios.
+    pub fn link_statistics(&self) -> impl Iterator<Item = CountedLink> {
         let links = self.air.links.iter().flatten();
-        links.map(|((from, to), counters)| (RadioId(*from), RadioId(*to), *counters))
+        links.map(|((from, to), counters)| CountedLink {
+            from: RadioId(*from),
+            to: RadioId(*to),
+            counters: *counters,
+        })
     }
 
     /// Returns whether `radio` is switched on. It is false for a radio that does not exist.

@@ -58,11 +58,11 @@ impl RadioStatistics {
 /// Transmissions of one radio's data frames, by what became of them at another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStatistics {
-    /// Those that were decoded.
+    /// Frames that were decoded.
     pub decoded: u64,
-    /// Those that the link's loss erased.
+    /// Frames that the link's loss erased.
     pub erased: u64,
-    /// Those that were strong enough, but were not decoded because of interference, noise or the
+    /// Frames that were strong enough, but were not decoded because of interference, noise or the
     /// receiver's own transmission.
     pub corrupted: u64,
 }

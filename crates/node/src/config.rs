@@ -130,7 +130,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// What a client of the daemon needs of the file. Everything else is the daemon's business.
+/// Settings that a client of the daemon needs. Everything else is the daemon's business.
 #[derive(Deserialize)]
 struct Places {
     node: Option<StatePlace>,

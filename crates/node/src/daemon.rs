@@ -346,7 +346,7 @@ impl<R: Radio> Loop<R> {
     async fn handle_radio(&mut self, event: RadioEvent) -> io::Result<()> {
         match event {
             RadioEvent::Received => {
-                // Whoever floods the radio costs little more than reading what he sends: what is
+                // A flooder of the radio costs little more than reading its frames: what is
                 // done after each event is done once for all frames that have come.
                 self.node.handle_datagram(&self.heard);
                 for _ in 1..BURST {

@@ -125,8 +125,8 @@ pub(crate) fn loss_matrix<'py>(
     // A pair without a link loses everything.
     let nodes = scenario.nodes.len();
     let mut loss = vec![vec![1.0; nodes]; nodes];
-    for (from, to, p) in known.map_err(wrong)?.links() {
-        loss[from.0][to.0] = p;
+    for link in known.map_err(wrong)?.links() {
+        loss[link.from.0][link.to.0] = link.loss;
     }
     Ok(PyArray2::from_vec2(py, &loss)?)
 }
@@ -139,7 +139,7 @@ type Mesh = (Vec<(String, Option<(f64, f64, f64)>)>, Vec<(usize, usize, f64)>);
 #[pyo3(signature = (scenario, seed=None))]
 pub(crate) fn mesh(scenario: &Bound<'_, PyAny>, seed: Option<&Bound<'_, PyAny>>) -> PyResult<Mesh> {
     let scenario = read(scenario, seed, None, None)?;
-    let links = scenario.loss().links().map(|(from, to, loss)| (from.0, to.0, loss)).collect();
+    let links = scenario.loss().links().map(|link| (link.from.0, link.to.0, link.loss)).collect();
     let position = |node: &Node| node.position.map(|at| (at.x, at.y, at.z));
     let nodes = scenario.nodes.iter().map(|node| (node.name.clone(), position(node))).collect();
     Ok((nodes, links))

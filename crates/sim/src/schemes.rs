@@ -9,9 +9,6 @@ use ncmesh_engine::wording::did_you_mean;
 use ncmesh_engines::REGISTRY;
 use std::fmt;
 
-/// All services, in the order in which schemes are listed.
-const SERVICES: [ServiceKind; 3] = [ServiceKind::File, ServiceKind::Tunnel, ServiceKind::Stream];
-
 /// Reason why a text names no schemes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemesError {
@@ -39,7 +36,7 @@ pub enum SchemesError {
 /// Schemes of a run, at most one for each service and at least one.
 #[derive(Clone)]
 pub struct Schemes {
-    /// In the order of [`SERVICES`].
+    /// In the order of [`ServiceKind::ALL`].
     entries: Vec<&'static Entry>,
 }
 
@@ -123,8 +120,8 @@ impl fmt::Display for Schemes {
 
 /// Returns the service of this name.
 fn service_called(name: &str) -> Result<ServiceKind, SchemesError> {
-    SERVICES.into_iter().find(|service| service.name() == name).ok_or_else(|| {
-        let question = did_you_mean(name, SERVICES.map(ServiceKind::name));
+    ServiceKind::ALL.into_iter().find(|service| service.name() == name).ok_or_else(|| {
+        let question = did_you_mean(name, ServiceKind::ALL.map(ServiceKind::name));
         SchemesError::Service { name: name.to_owned(), question }
     })
 }

@@ -17,9 +17,8 @@ use crate::observers::Observers;
 use crate::spent::Spent;
 pub use config::{Disturbance, Knowledge, SimulationConfig};
 pub use error::SimulationError;
-use ncmesh_engine::Background;
 use ncmesh_engine::file::merkle;
-use ncmesh_engine::file::{Manifest, Outgoing, SendError};
+use ncmesh_engine::file::{Allowance, Manifest, Outgoing, SendError};
 use ncmesh_engine::rng;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{Metric, SharedStates, Topology};
@@ -60,6 +59,17 @@ pub struct IpArrival {
     pub packet: Vec<u8>,
 }
 
+/// An observation at a node.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// Time of it.
+    pub at: Instant,
+    /// Index of the node.
+    pub node: usize,
+    /// Transfer that began or ended there.
+    pub observation: Observation,
+}
+
 /// A mesh on the virtual clock.
 pub struct Simulation {
     config: SimulationConfig,
@@ -74,7 +84,7 @@ pub struct Simulation {
     /// Random draws of the disturbance.
     disturbance: ChaCha8Rng,
     observers: Observers,
-    observations: Vec<(Instant, usize, Observation)>,
+    observations: Vec<Observed>,
     packets: Vec<Arrival>,
     ip_packets: Vec<IpArrival>,
     stream_packets: Vec<StreamArrival>,
@@ -106,17 +116,15 @@ pub struct NewFile<'a> {
     pub to: Option<&'a [usize]>,
     /// Contents.
     pub contents: Vec<u8>,
-    /// Whether it gives way to all else, and its bound on airtime.
-    pub background: Option<Background>,
-    /// The most of its data that the source sends, bit/s.
-    pub limit_bps: Option<u64>,
+    /// Airtime and rate that it may take.
+    pub allowance: Allowance,
 }
 
 impl<'a> NewFile<'a> {
     /// Returns an empty file from a node to others.
     #[must_use]
     pub fn new(scheme: &'static str, from: usize, to: Option<&'a [usize]>) -> Self {
-        Self { scheme, from, to, contents: Vec::new(), background: None, limit_bps: None }
+        Self { scheme, from, to, contents: Vec::new(), allowance: Allowance::default() }
     }
 }
 
@@ -199,9 +207,9 @@ impl Simulation {
         self.hosts.is_empty()
     }
 
-    /// Returns all observations so far, as (time, node, observation).
+    /// Returns all observations so far.
     #[must_use]
-    pub fn observations(&self) -> &[(Instant, usize, Observation)] {
+    pub fn observations(&self) -> &[Observed] {
         &self.observations
     }
 
@@ -328,7 +336,7 @@ impl Simulation {
     /// # Errors
     /// [`SimulationError`] if the node is switched off or the scheme refuses the file.
     pub fn send(&mut self, file: NewFile<'_>) -> Result<FlowId, SimulationError> {
-        let NewFile { scheme, from, to, contents, background, limit_bps } = file;
+        let NewFile { scheme, from, to, contents, allowance } = file;
         let receivers = match to {
             Some(to) => to.iter().map(|i| node_id(*i)).collect(),
             None => (0..self.hosts.len()).filter(|i| *i != from).map(node_id).collect(),
@@ -351,7 +359,7 @@ impl Simulation {
         let leaves = digest.leaves;
         let done = BTreeMap::new();
         let open = to.is_none();
-        let outgoing = Outgoing { manifest, leaves, receivers, done, open, background, limit_bps };
+        let outgoing = Outgoing { manifest, leaves, receivers, done, open, allowance };
 
         // The file must be readable before the engine asks for its first batch.
         host.storage.provide(flow, contents);

@@ -24,8 +24,8 @@ impl Part {
     #[must_use]
     pub fn names(self) -> (&'static str, &'static str) {
         let name = |service| {
-            let found = services(REGISTRY).find(|(id, ..)| *id == service);
-            found.map_or("unknown", |(_, name, _)| name)
+            let found = services(REGISTRY).find(|known| known.id == service);
+            found.map_or("unknown", |known| known.name)
         };
         match self {
             Self::Medium => ("medium", "-"),
@@ -34,6 +34,17 @@ impl Part {
             Self::Heard(service) => ("frames heard", name(service)),
         }
     }
+}
+
+/// Time spent on a part.
+#[derive(Clone, Copy, Debug)]
+pub struct SpentOn {
+    /// The part.
+    pub part: Part,
+    /// Number of its runs.
+    pub runs: u64,
+    /// Time of all of them.
+    pub time: Duration,
 }
 
 /// Number of runs of each part, and their total time.
@@ -48,12 +59,16 @@ impl Spent {
         *time += begun.elapsed();
     }
 
-    /// Returns each part with the number of its runs and their time, the longest first.
+    /// Returns all parts, the one that took longest first.
     #[must_use]
-    pub fn parts(&self) -> Vec<(Part, u64, Duration)> {
-        let parts = self.0.iter().map(|(part, (count, time))| (*part, *count, *time));
-        let mut parts: Vec<_> = parts.collect();
-        parts.sort_by_key(|(part, _, time)| (core::cmp::Reverse(*time), *part));
+    pub fn parts(&self) -> Vec<SpentOn> {
+        let spent_on = |(part, (runs, time)): (&Part, &(u64, Duration))| SpentOn {
+            part: *part,
+            runs: *runs,
+            time: *time,
+        };
+        let mut parts: Vec<_> = self.0.iter().map(spent_on).collect();
+        parts.sort_by_key(|spent| (core::cmp::Reverse(spent.time), spent.part));
         parts
     }
 }

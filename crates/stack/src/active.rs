@@ -75,6 +75,7 @@ impl Active<'_> {
             let airtime = report.airtime;
             share.note_sent(SentFrame { lane, len, airtime }, self.stack.now);
         }
+
         // Data in the background have no weight: they go last.
         let weighed = service.filter(|_| background.is_none());
         let weight = weighed.map(|service| share.weight(service));
@@ -273,6 +274,7 @@ impl Active<'_> {
                 return None;
             }
         };
+
         let header = sealed.header;
         if header.sender == me && header.salt == stack.sealer.salt() {
             // Our own frame came back, unless it is one that we have not sent.
@@ -283,12 +285,15 @@ impl Active<'_> {
                 stack.impostor.note(now);
                 self.renew_start();
             }
+
             return None;
         }
+
         if !stack.control.peers.is_new(&header, now) {
             stack.counters.drop(DropReason::Replayed);
             return None;
         }
+
         let opened = stack.cipher.open_parsed(&sealed, scratch);
         let o = opened.map_err(|e| stack.counters.drop(e.into())).ok()?;
 
@@ -310,26 +315,31 @@ impl Active<'_> {
             let arrival = Arrival { header, is_late };
             self.dispatch(&Frame { sender, start, service, kind, body }, arrival);
         }
+
         let stack = &mut *self.stack;
         if stack.control.peers.is_forged() {
             stack.impostor.note(now);
             self.renew_start();
         }
+
         let stack = &mut *self.stack;
         if !stack.control.peers.is_current(&header) {
             stack.counters.drop(DropReason::Unproven);
             return None;
         }
+
         if !is_other {
             stack.counters.drop(DropReason::DuplicateId);
             stack.control.peers.note_double(now);
             return None;
         }
+
         let is_control = o.service == control::SERVICE;
         if let Some(entry) = stack.registry.by_id(o.service) {
             let lane = Lane::of(entry.service(), o.kind, o.is_background);
             stack.note_heard(lane, header.sender, datagram.len());
         }
+
         let heard = FrameHeard {
             sender: header.sender,
             start: header.salt.start(),
@@ -338,6 +348,7 @@ impl Active<'_> {
             is_control,
             is_late,
         };
+
         stack.control.note_frame(heard, now);
         Some(header.sender)
     }
@@ -357,6 +368,7 @@ impl Active<'_> {
                         self.with_engine(index, |engine, cx| engine.handle_frame(cx, frame));
                     }
                 }
+
                 self.stack.counters.count_payload(frame.sender);
             }
         }
@@ -381,6 +393,7 @@ impl Active<'_> {
         if !stack.impostor.may_renew(stack.now) {
             return;
         }
+
         // The old salt keeps the new one unique, and the draw keeps it unknown to others.
         let mut salt = stack.cipher.next_salt(stack.node, stack.sealer.salt());
         let mut draw = [0; size_of::<Salt>()];
@@ -419,6 +432,7 @@ impl Active<'_> {
             counters: &mut stack.counters,
             now: stack.now,
         };
+
         stack.transfers.take(raised, index, &mut stack.engines);
         if stack.events.range(before..).any(|event| *event == Event::Impersonated) {
             stack.events.retain(|event| *event != Event::Impersonated);
@@ -426,6 +440,7 @@ impl Active<'_> {
             stack.control.route.outdate_epoch(stack.now);
             stack.epoch = stack.control.route.epoch();
         }
+
         result
     }
 

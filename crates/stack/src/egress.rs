@@ -45,6 +45,7 @@ impl Egress {
                 best = Some((slot, offer));
             }
         }
+
         best
     }
 

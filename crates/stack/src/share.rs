@@ -85,10 +85,9 @@ const BURST: Duration = Duration::from_millis(10);
 const ANSWER: f64 = 0.9;
 /// Time for which the word of a neighbour counts, which comes with each of its hellos.
 const TOLD: Duration = Duration::from_millis(2500);
-const SERVICES: [ServiceKind; 3] = [ServiceKind::File, ServiceKind::Tunnel, ServiceKind::Stream];
 
 /// Share of the time that services used around a node, in 1/255, in the order of [`ServiceKind`].
-pub(crate) type Uses = [u8; 3];
+pub(crate) type Uses = [u8; ServiceKind::ALL.len()];
 
 /// Use of the time by services around a neighbour, as it told.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +120,7 @@ pub(crate) enum Lane {
 }
 
 impl Lane {
-    const ALL: usize = SERVICES.len() + 1;
+    const ALL: usize = ServiceKind::ALL.len() + 1;
 
     /// Returns the lane of a frame of this kind.
     pub(crate) fn of(service: ServiceKind, kind: u8, is_background: bool) -> Self {
@@ -141,7 +140,7 @@ impl Lane {
     fn index(self) -> usize {
         match self {
             Self::Service(service) => service as usize,
-            Self::Background => SERVICES.len(),
+            Self::Background => ServiceKind::ALL.len(),
         }
     }
 }
@@ -264,7 +263,7 @@ impl Share {
 
     /// Returns what this node tells its neighbours: what services use here, if there are several.
     pub(crate) fn uses(&self, now: Instant) -> Option<Uses> {
-        let used = SERVICES.map(|service| self.used(service, now));
+        let used = ServiceKind::ALL.map(|service| self.used(service, now));
         let are_several = used.iter().filter(|share| **share > 0.0).count() > 1;
         are_several.then(|| used.map(|share| (share.min(1.0) * 255.0).ceil() as u8))
     }
@@ -283,10 +282,12 @@ impl Share {
             Lane::Service(service) => self.left_to_others(service, now),
             Lane::Background => self.left_to_services(now),
         };
+
         let most = match lane {
             Lane::Service(ServiceKind::File) | Lane::Background => self.config.most_file,
             Lane::Service(_) => 1.0,
         };
+
         let share = (1.0 - left).max(LEAST).min(most);
         if share < 1.0 {
             // A frame takes its share of a time that begins with the frame, or earlier if the
@@ -311,16 +312,17 @@ impl Share {
     /// Returns the share of the time that files in the background leave to all services.
     fn left_to_services(&self, now: Instant) -> f64 {
         let left = |service| HEADROOM * self.used_around(service, now);
-        SERVICES.into_iter().map(left).sum::<f64>().min(1.0)
+        ServiceKind::ALL.into_iter().map(left).sum::<f64>().min(1.0)
     }
 
     /// Returns the share of the time that is left to others than `service`; 0 if there are none.
     fn left_to_others(&self, service: ServiceKind, now: Instant) -> f64 {
-        let others = SERVICES.into_iter().filter(|other| *other != service);
+        let others = ServiceKind::ALL.into_iter().filter(|other| *other != service);
         let present = others.filter_map(|other| {
             let used = self.used_around(other, now);
             (used > 0.0).then_some((self.weight(other), used))
         });
+
         let weights = self.weight(service) + present.clone().map(|(weight, _)| weight).sum::<f64>();
         let left = |(weight, used): (f64, f64)| (HEADROOM * used).min(weight / weights);
         present.map(left).sum()
@@ -520,7 +522,7 @@ mod tests {
             let mut heard = Duration::ZERO;
             for (i, (lane, is_own)) in frames.into_iter().enumerate() {
                 let now = at(i as u64);
-                let lane = SERVICES.get(lane).map_or(Lane::Background, |s| Lane::Service(*s));
+                let lane = ServiceKind::ALL.get(lane).map_or(Lane::Background, |s| Lane::Service(*s));
                 heard += FRAME;
                 match is_own {
                     true => send(&mut share, lane, now),

@@ -2,7 +2,7 @@
 
 use crate::control;
 use ncmesh_engine::Summary;
-use ncmesh_engine::registry::Registry;
+use ncmesh_engine::registry::{Entry, Registry};
 use ncmesh_wire::layout::Layout;
 use ncmesh_wire::{NodeId, ServiceId};
 
@@ -22,10 +22,20 @@ pub fn summarise(
     }
 }
 
-/// Returns every service of a node by its id: name and descriptions of its frames.
-pub fn services(
-    registry: Registry,
-) -> impl Iterator<Item = (ServiceId, &'static str, &'static [Layout])> {
-    let own = [(control::SERVICE, "control", control::LAYOUTS)];
-    own.into_iter().chain(registry.entries().map(|entry| (entry.id, entry.name, entry.layouts)))
+/// A service of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Service {
+    /// Id in its frames.
+    pub id: ServiceId,
+    /// Name for people.
+    pub name: &'static str,
+    /// Descriptions of its frames.
+    pub layouts: &'static [Layout],
+}
+
+/// Returns every service of a node: its own, and those of its engines.
+pub fn services(registry: Registry) -> impl Iterator<Item = Service> {
+    let own = Service { id: control::SERVICE, name: "control", layouts: control::LAYOUTS };
+    let of = |entry: &Entry| Service { id: entry.id, name: entry.name, layouts: entry.layouts };
+    core::iter::once(own).chain(registry.entries().map(of))
 }

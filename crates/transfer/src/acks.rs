@@ -102,6 +102,7 @@ impl AckCache {
             let is_recent = now.since(known.since) < RECENT;
             known.ack.version == ack.version || (known.ack.version > ack.version && is_recent)
         };
+
         if known.is_some_and(is_known) {
             return Admission::Known;
         }

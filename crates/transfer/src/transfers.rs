@@ -35,7 +35,7 @@ impl Transfers {
     #[must_use]
     pub fn background(&self, flow: FlowId) -> Option<Background> {
         match self.sources.get(&flow) {
-            Some(source) => source.background,
+            Some(source) => source.allowance.background,
             None => self.announcements.background(flow),
         }
     }
@@ -57,7 +57,7 @@ impl Transfers {
     pub(crate) fn note_sent(&mut self, packet: Packet, airtime: Duration, now: Instant) {
         let bounds = Bounds {
             airtime: self.bound(packet.flow),
-            bps: self.sources.get(&packet.flow).and_then(|source| source.limit_bps),
+            bps: self.sources.get(&packet.flow).and_then(|source| source.allowance.limit_bps),
         };
         self.pace.note_sent(packet, bounds, airtime, now);
     }
@@ -85,6 +85,7 @@ impl Transfers {
             }
             SinkOutcome::BatchWritten => return true,
         }
+
         false
     }
 

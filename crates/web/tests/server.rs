@@ -127,7 +127,7 @@ async fn a_hundred_consoles_listen_and_half_of_them_vanish() {
     }
     assert_eq!(hub.listeners(), 100);
 
-    // Those that are left still get each message, and the places of the others become free.
+    // The others still get each message, and the places of the others become free.
     browsers.truncate(50);
     let mut time_s = 0.0;
     while hub.listeners() > 50 {

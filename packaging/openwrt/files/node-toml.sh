@@ -1,7 +1,7 @@
 # Translates the UCI configuration `ncmesh` into node.toml. Needs OpenWrt's /lib/functions.sh.
 #
 # Sections and options have the names that node.toml has; routes are sections of the type `route`.
-# What a value may be is left to the daemon, whose errors name the line.
+# The daemon checks the values; its errors name the line.
 # shellcheck shell=sh
 
 # Prints a string of TOML.

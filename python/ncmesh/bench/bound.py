@@ -34,7 +34,7 @@ from ncmesh.failure import FailureError, Kind
 TOLERANCE = 1e-6
 # Rounds of cuts end when one raises the bound by a smaller share than this.
 LEAST_GAIN = 1e-4
-# What the program does not minimise has a small cost, so that no flow goes round in circles.
+# Variables that the program does not minimise have a small cost, so that no flow goes in circles.
 SMALL_COST = 1e-9
 # A lossless link counts as one with this loss.
 LEAST_LOSS = 1e-300

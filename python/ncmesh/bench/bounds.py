@@ -29,7 +29,7 @@ class Bound:
     """Least transmissions per packet of a file."""
 
     total: float
-    """Of all nodes."""
+    """Sum over all nodes."""
     clique: float
     """In the most loaded clique of the conflict graph."""
 

@@ -33,7 +33,7 @@ class Instance:
     mesh: Mesh
     service: str
     case: str
-    """What is sent; see the module of the service."""
+    """Traffic; see the module of the service."""
     number: int
     source: str
     receivers: tuple[str, ...]

@@ -38,7 +38,7 @@ HOW_COMPARED = {
         "each gets: the file's length over its time, goodput, rate, 1 over the round trip."
     ),
 }
-# What a table by mesh has of a run: its heading and value.
+# Column of a table by mesh: its heading and value.
 MEASURES: dict[str, tuple[str, Callable[[Row], float]]] = {
     "file": ("seconds to the last receiver", lambda row: float(row["last_s"])),
     "tunnel": ("goodput, kbit/s", lambda row: row["goodput_bps"] / 1e3),

@@ -1,4 +1,4 @@
-"""What the scoreboard needs to know of a service: its instances, runs and results."""
+"""A service as the scoreboard sees it: its instances, runs and results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Load:
-    """What a case offers: a share of the best goodput of another case."""
+    """Load of a case: a share of the best goodput of another case."""
 
     of: str
     """The other case."""

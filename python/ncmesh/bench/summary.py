@@ -1,4 +1,4 @@
-"""What the command prints: a block of lines for each instance, one line for each scheme."""
+"""Output of the command: a block of lines for each instance, one line for each scheme."""
 
 from __future__ import annotations
 

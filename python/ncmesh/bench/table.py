@@ -22,7 +22,7 @@ from ncmesh.failure import FailureError, Kind
 
 SCHEMA = pa.schema(
     [
-        # What was run.
+        # The run.
         ("run", pa.string()),
         ("service", pa.string()),
         ("mesh", pa.string()),

@@ -32,7 +32,7 @@ CLIENTS = 5
 # Goodput that counts for a connection which got none, bit/s, so that there is a geometric mean.
 LEAST_GOODPUT_BPS = 1e3
 LOADS = {f"UDP at {percent} %": Load("UDP", percent / 100) for percent in (10, 50, 90)}
-# What a ping is beside.
+# Traffic beside a ping.
 PINGS = {"ping": None, "ping beside UDP": "udp", "ping beside TCP": "tcp"}
 
 SHORT_FLOWS = 20

@@ -22,7 +22,7 @@ MOST_RUNS = 1_000_000
 
 @dataclass(frozen=True)
 class Campaign:
-    """What to run."""
+    """Runs of the campaign."""
 
     name: str
     runs: dict[str, Run]

@@ -30,7 +30,7 @@ class Run:
     seed: int
     limit_s: float | None = None
     parameters: Table = field(default_factory=dict)
-    """What of the scenario the campaign varies, for people; the scenario has it already."""
+    """Varied settings of the scenario, for people; the scenario has them already."""
     build: str = field(default_factory=build)
 
     @functools.cached_property

@@ -33,7 +33,7 @@ class Scenario:
     """A scenario, complete but for its seed."""
 
     table: Table
-    """Of the shape of a scenario file. Files that it names are named absolutely."""
+    """Table in the shape of a scenario file. Files that it names are named absolutely."""
 
     @classmethod
     def read(cls, path: Path) -> Scenario:
@@ -56,7 +56,7 @@ class Scenario:
 
     @functools.cached_property
     def hash(self) -> str:
-        """Of the table, and the contents of files in place of their names."""
+        """Hash of the table, with the contents of files instead of their names."""
         table = self.table
         for key in FILES:
             table = _with_files(table, key, file_hash)

@@ -71,7 +71,7 @@ def _collect(
 
 @contextlib.contextmanager
 def told_in_a_line() -> Iterator[None]:
-    """What may befall workers, as failures."""
+    """Faults of workers, as failures."""
     try:
         yield
     except FailureError:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from ncmesh.arrow import OUTCOME, row_of
 from ncmesh.failure import FailureError, Kind
 
-# What a campaign adds to the result of a run.
+# Columns that a campaign adds to the result of a run.
 OWN = pa.schema(
     [
         ("run", pa.string()),

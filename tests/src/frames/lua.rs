@@ -72,7 +72,8 @@ impl Lua {
         match self {
             Self::Atom(atom) => atom.clone(),
             Self::Table(entries) => {
-                let entries: Vec<String> = entries.iter().map(line).collect();
+                let entries: Vec<String> =
+                    entries.iter().map(|(key, value)| line(key.as_deref(), value)).collect();
                 format!("{{ {} }}", entries.join(", "))
             }
         }
@@ -99,7 +100,7 @@ impl Lua {
         for entry in entries {
             let (key, value) = entry;
             in_front &= matches!(value, Self::Atom(_));
-            let short = line(entry);
+            let short = line(key.as_deref(), value);
             if in_front && column + short.len() + 2 <= WIDTH {
                 out.push(' ');
                 column += 1;
@@ -118,7 +119,7 @@ impl Lua {
     }
 }
 
-fn line((key, value): &(Option<String>, Lua)) -> String {
+fn line(key: Option<&str>, value: &Lua) -> String {
     match key {
         Some(key) => format!("{key} = {}", value.line()),
         None => value.line(),

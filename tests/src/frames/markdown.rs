@@ -9,7 +9,7 @@ use super::{are_alike, families};
 use ncmesh_wire::layout::{Charset, Check, Count, Field, Is, Layout, Length, Number, Part, Shape};
 
 use ncmesh_engines::REGISTRY;
-use ncmesh_stack::summary::services;
+use ncmesh_stack::summary::{Service, services};
 use ncmesh_wire::frame::{HEADER, HEADER_LEN, TAG_LEN};
 
 const HEADER_MARK: &str = "<!-- frame: header -->\n";
@@ -60,9 +60,9 @@ fn header() -> String {
 /// Returns the table of services and their kinds of frames.
 fn ids() -> String {
     let mut all: Vec<_> = services(REGISTRY).collect();
-    all.sort_by_key(|(id, ..)| *id);
+    all.sort_by_key(|service| service.id);
     let mut rows = String::from("| service | name | kinds |\n| --- | --- | --- |\n");
-    for (id, name, layouts) in all {
+    for Service { id, name, layouts } in all {
         let mut kinds: Vec<String> = Vec::new();
         for layout in layouts {
             let variant = layout.variant.map_or(String::new(), |(_, name)| format!(" or {name}"));
@@ -102,7 +102,7 @@ struct Table {
     checks: String,
     /// Offset of the next field, as long as it is the same in all frames.
     offset: Option<usize>,
-    /// What must hold for the parts at hand to be there, for the rules among them.
+    /// Conditions under which the parts at hand are there, for the rules among them.
     condition: String,
 }
 

@@ -9,7 +9,7 @@ mod lua;
 mod markdown;
 
 use ncmesh_engines::REGISTRY;
-use ncmesh_stack::summary::services;
+use ncmesh_stack::summary::{Service, services};
 use ncmesh_wire::layout::Layout;
 use std::path::PathBuf;
 
@@ -44,9 +44,9 @@ struct Family {
 /// Returns the families of all services, in the order of their ids.
 fn families() -> Vec<Family> {
     let mut all: Vec<_> = services(REGISTRY).collect();
-    all.sort_by_key(|(id, ..)| *id);
+    all.sort_by_key(|service| service.id);
     let mut families: Vec<Family> = Vec::new();
-    for (id, name, layouts) in all {
+    for Service { id, name, layouts } in all {
         match families.iter_mut().find(|family| std::ptr::eq(family.layouts, layouts)) {
             Some(family) => family.services.push((id.0, name)),
             None => families.push(Family { name, services: vec![(id.0, name)], layouts }),

@@ -38,7 +38,7 @@ fn defaults() -> String {
         let choice = REGISTRY.choose(service, AUTO).ok()?;
         Some(format!("| {} | `{}` | {} |\n", service.name(), choice.entry.name, reason(choice)))
     };
-    let services = [ServiceKind::File, ServiceKind::Tunnel, ServiceKind::Stream];
+    let services = ServiceKind::ALL;
     let rows: String = services.into_iter().filter_map(row).collect();
     format!("| service | `{AUTO}` is | as `ncmesh` says it |\n| --- | --- | --- |\n{rows}")
 }

@@ -64,7 +64,7 @@ impl Observer for Tap {
     }
 }
 
-/// What the adversary does.
+/// Actions of the adversary.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Attack {
     Nothing,
@@ -223,7 +223,8 @@ fn packet(i: u32) -> Vec<u8> {
 
 /// Sends packets from one end of the mesh to the other by `send`, and waits for the last ones.
 fn packets(
-    (mut s, mut adversary): (Simulation, Adversary),
+    mut s: Simulation,
+    mut adversary: Adversary,
     send: impl Fn(&mut Simulation, u32),
     take: impl Fn(&mut Simulation) -> Vec<Vec<u8>>,
 ) -> Run {
@@ -249,7 +250,8 @@ fn tunnel(scheme: &'static str, attack: Attack) -> Run {
         let _ = s.send_packet(scheme, 0, 4, &packet(i));
     };
     let take = |s: &mut Simulation| s.take_packets().into_iter().map(|a| a.packet).collect();
-    packets(beside(attack, 2), send, take)
+    let (s, adversary) = beside(attack, 2);
+    packets(s, adversary, send, take)
 }
 
 /// Streams a layer from one end to the other.
@@ -270,7 +272,7 @@ fn stream(scheme: &'static str, attack: Attack) -> Run {
         let _ = s.send_stream_packet(scheme, 0, flow, 0, &packet(i)).expect("a node that runs");
     };
     let take = |s: &mut Simulation| s.take_stream_packets().into_iter().map(|a| a.packet).collect();
-    packets((s, adversary), send, take)
+    packets(s, adversary, send, take)
 }
 
 /// Runs the service of an engine beside an adversary.

@@ -3,8 +3,8 @@
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
-use ncmesh_sim::{Disturbance, Observation, Simulation};
-use ncmesh_tests::{contents, ended, links, mesh, settled};
+use ncmesh_sim::{Disturbance, Simulation};
+use ncmesh_tests::{contents, ended, has, links, mesh, settled};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
@@ -67,10 +67,7 @@ proptest! {
                 let flow = ncmesh_wire::FlowId { source: ncmesh_sim::node_id(0), serial: 1 };
                 let received = s.host(node).storage().received(flow);
                 prop_assert_eq!(received, &contents(case.len)[..], "node {}", node);
-                let delivered = Observation::Delivered(flow);
-                let mut all = s.observations().iter();
-                let is_delivered = all.any(|(_, n, h)| *n == node && *h == delivered);
-                prop_assert!(is_delivered, "node {} reports no delivery", node);
+                prop_assert!(has(&s, node, flow), "node {} reports no delivery", node);
             }
             prop_assert!(ended(&s), "the source does not know");
         }

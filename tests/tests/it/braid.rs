@@ -121,7 +121,7 @@ fn hidden_clients_of_a_gateway_share_the_channel() {
     }
 }
 
-/// What a node says of itself is old where nodes take long for what they receive. It is not taken
+/// The state in a frame is old where nodes take long for frames that they receive. It is not taken
 /// for a sign that the last packets were lost. Answers come too late for the time that is left to
 /// them.
 #[test]

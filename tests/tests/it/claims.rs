@@ -5,8 +5,8 @@ use ncmesh_engine::file::{ReceiverState, Refusal, Stage};
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
-use ncmesh_sim::{Event, Observation, Observer, Simulation, What, node_id};
-use ncmesh_tests::{contents, links, mesh, settled};
+use ncmesh_sim::{Event, Observer, Simulation, What, node_id};
+use ncmesh_tests::{contents, has, links, mesh, settled};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId, Versions, Writer};
 use std::cell::RefCell;
 use std::io;
@@ -70,9 +70,9 @@ impl Member {
         Self { tap, sealer: Sealer::new(s.config().cipher(), MEMBER, Salt([1; 16])) }
     }
 
-    fn say(&mut self, s: &mut Simulation, at: usize, name: (ServiceId, u8), body: &[u8]) {
+    fn say(&mut self, s: &mut Simulation, at: usize, service: ServiceId, kind: u8, body: &[u8]) {
         let mut frame = Vec::new();
-        Sealer::begin(&mut frame, name.0, name.1);
+        Sealer::begin(&mut frame, service, kind);
         frame.extend_from_slice(body);
         self.sealer.seal(&mut frame, Versions::OWN.newest);
         s.inject(at, &frame);
@@ -92,7 +92,7 @@ impl Member {
         let mut w = Writer::new(&mut body);
         w.node(node_id(0)).flow(flow).node(node_id(claim.of)).u64(claim.epoch).u32(claim.number);
         w.u8(claim.state.code()).u32(u32::MAX);
-        self.say(s, 0, (service(scheme), ACK), &body);
+        self.say(s, 0, service(scheme), ACK, &body);
     }
 }
 
@@ -110,10 +110,6 @@ fn line(seed: u64) -> (Simulation, Member) {
     let mut s = settled(mesh(links(3, &[(0, 1, 0.1), (1, 2, 0.1)]), seed));
     let member = Member::new(&mut s);
     (s, member)
-}
-
-fn has(s: &Simulation, node: usize, flow: FlowId) -> bool {
-    s.observations().iter().any(|(_, n, h)| *n == node && *h == Observation::Delivered(flow))
 }
 
 fn stage(s: &Simulation, node: usize, flow: FlowId) -> Option<Stage> {
@@ -184,7 +180,7 @@ fn an_end_that_is_claimed_of_the_source_ends_nothing() {
             let flow = begun(&mut s, scheme);
             let mut body = member.announcement(lead);
             body[PHASE] = phase;
-            member.say(&mut s, at, (service(scheme), ANNOUNCE), &body);
+            member.say(&mut s, at, service(scheme), ANNOUNCE, &body);
             assert_arrives(&mut s, scheme, flow, &format!("phase {phase} by {lead} at {at}"));
             // A version that the source is about to use is overtaken by it.
             let is_told = s.host(0).stack().unwrap().is_impersonated();
@@ -202,7 +198,7 @@ fn an_epoch_that_the_source_never_had_is_not_believed() {
         body[EPOCH..NUMBER].copy_from_slice(&u64::MAX.to_be_bytes());
         body[PHASE] = 2;
         for at in 0..3 {
-            member.say(&mut s, at, (service(scheme), ANNOUNCE), &body);
+            member.say(&mut s, at, service(scheme), ANNOUNCE, &body);
         }
         assert_arrives(&mut s, scheme, flow, "epoch from afar");
     }
@@ -216,7 +212,7 @@ fn a_false_root_replaces_no_transfer() {
         let mut body = member.announcement(1000);
         body[ROOT] ^= 1;
         for at in 0..3 {
-            member.say(&mut s, at, (service(scheme), ANNOUNCE), &body);
+            member.say(&mut s, at, service(scheme), ANNOUNCE, &body);
         }
         assert_arrives(&mut s, scheme, flow, "false root");
     }
@@ -232,7 +228,7 @@ fn a_false_root_that_comes_first_does_not_stay() {
         s.run_for(Duration::from_secs(1));
         let mut body = member.announcement(1000);
         body[ROOT] ^= 1;
-        member.say(&mut s, 2, (service(scheme), ANNOUNCE), &body);
+        member.say(&mut s, 2, service(scheme), ANNOUNCE, &body);
         s.run_for(Duration::from_millis(100));
         s.set_loss(1, 2, 0.1).unwrap();
         assert_arrives(&mut s, scheme, flow, "false root first");
@@ -251,7 +247,7 @@ fn a_transfer_keeps_its_service() {
             body[ROOT] ^= 1;
             body[PHASE] = phase;
             for node in 0..3 {
-                member.say(&mut s, node, (service(other), ANNOUNCE), &body);
+                member.say(&mut s, node, service(other), ANNOUNCE, &body);
             }
             s.run_for(Duration::from_millis(100));
         }
@@ -268,7 +264,7 @@ fn a_service_that_comes_first_does_not_stay() {
         let flow = s.send_file(scheme, 0, Some(&[2]), contents(LEN)).unwrap();
         s.run_for(Duration::from_secs(1));
         let body = member.announcement(1000);
-        member.say(&mut s, 2, (service(other), ANNOUNCE), &body);
+        member.say(&mut s, 2, service(other), ANNOUNCE, &body);
         s.run_for(Duration::from_millis(100));
         s.set_loss(1, 2, 0.1).unwrap();
         assert_arrives(&mut s, scheme, flow, &format!("{other} first"));
@@ -289,7 +285,7 @@ fn a_receiver_that_was_busy_is_asked_again() {
             let mut body = template.clone();
             body[..2].copy_from_slice(&200_u16.to_be_bytes());
             body[2..6].copy_from_slice(&other.to_be_bytes());
-            member.say(&mut s, 2, (service(scheme), ANNOUNCE), &body);
+            member.say(&mut s, 2, service(scheme), ANNOUNCE, &body);
         }
         s.run_for(Duration::from_millis(100));
         let flow = s.send_file(scheme, 0, Some(&[2]), contents(LEN)).unwrap();

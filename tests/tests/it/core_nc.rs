@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// Flows s1 to d1 and s2 to d2 over r. Links of r have the loss `e_x`; d1 overhears s2 and d2
 /// overhears s1 with the loss `e_oh`.
-fn cross(mac: &str, (e_x, e_oh): (f64, f64), settings: &str, seconds: u32) -> String {
+fn cross(mac: &str, e_x: f64, e_oh: f64, settings: &str, seconds: u32) -> String {
     format!(
         r#"
         name = "cross"
@@ -74,7 +74,7 @@ fn rate(outcome: &Outcome) -> f64 {
 fn the_engine_costs_what_its_analysis_says() {
     let all = [(0.0, 0.0), (0.1, 0.1), (0.3, 0.3), (0.5, 0.5), (0.3, 0.5)];
     for (losses, expected) in all.into_iter().zip([1.503, 1.714, 2.237, 3.164, 2.398]) {
-        let outcome = simulated(&cross(SLOTTED, losses, "", 20), "core_nc");
+        let outcome = simulated(&cross(SLOTTED, losses.0, losses.1, "", 20), "core_nc");
         let cost = cost(&outcome);
         assert!((cost / expected - 1.0).abs() < 0.06, "{losses:?}: {cost} where {expected}");
         for flow in flows(&outcome) {
@@ -86,8 +86,7 @@ fn the_engine_costs_what_its_analysis_says() {
 #[test]
 fn it_carries_more_than_forwarding_and_than_cope() {
     for (mac, e) in [(SLOTTED, 0.1), (SLOTTED, 0.3), (SLOTTED, 0.5), (DCF, 0.0), (DCF, 0.3)] {
-        let of =
-            |scheme, settings: &str| rate(&simulated(&cross(mac, (e, e), settings, 8), scheme));
+        let of = |scheme, settings: &str| rate(&simulated(&cross(mac, e, e, settings, 8), scheme));
         let core = of("core_nc", "");
         for (scheme, settings) in [
             ("forward", ""),
@@ -108,7 +107,7 @@ fn it_carries_more_than_forwarding_and_than_cope() {
 fn relays_differ_as_section_4_says() {
     let costs = ["core", "recoding", "non_recoding"].map(|relay| {
         let settings = format!("core_nc.relay = \"{relay}\"");
-        let outcome = simulated(&cross(SLOTTED, (0.3, 0.3), &settings, 10), "core_nc");
+        let outcome = simulated(&cross(SLOTTED, 0.3, 0.3, &settings, 10), "core_nc");
         for flow in flows(&outcome) {
             assert_eq!((flow.disordered, flow.corrupt), (Some(0), Some(0)));
             assert!(flow.delivered > 500, "{flow:?}");
@@ -121,15 +120,15 @@ fn relays_differ_as_section_4_says() {
 
 #[test]
 fn without_overhearing_nothing_is_combined_and_nothing_is_lost_by_it() {
-    let deaf = simulated(&cross(SLOTTED, (0.1, 1.0), "", 8), "core_nc");
-    let plain = simulated(&cross(SLOTTED, (0.1, 1.0), "core_nc.coding = false", 8), "core_nc");
+    let deaf = simulated(&cross(SLOTTED, 0.1, 1.0, "", 8), "core_nc");
+    let plain = simulated(&cross(SLOTTED, 0.1, 1.0, "core_nc.coding = false", 8), "core_nc");
     assert_eq!((coding(&deaf, "r").values.coded, coding(&deaf, "r").stopped.len()), (0, 2));
     assert!(coding(&deaf, "r").stopped[0].contains("knows only 0 %"), "{:?}", coding(&deaf, "r"));
     assert!((cost(&deaf) / cost(&plain) - 1.0).abs() < 0.02);
     // COPE's rule forwards where a quarter of the combined packets could not be decoded.
-    let rule = simulated(&cross(SLOTTED, (0.0, 0.15), "", 8), "cope");
+    let rule = simulated(&cross(SLOTTED, 0.0, 0.15, "", 8), "cope");
     assert_eq!(coding(&rule, "r").values.coded, 0);
-    let all = simulated(&cross(SLOTTED, (0.0, 0.05), "", 8), "cope");
+    let all = simulated(&cross(SLOTTED, 0.0, 0.05, "", 8), "cope");
     assert!(coding(&all, "r").values.coded > 500 && coding(&all, "d1").values.undecodable > 0);
 }
 

@@ -2,21 +2,14 @@
 //! baby.
 
 use ncmesh_engine::time::Duration;
-use ncmesh_sim::{Knowledge, Observation, Simulation, SimulationConfig};
-use ncmesh_tests::{contents, ended, links, mesh, settled};
+use ncmesh_sim::{Knowledge, Simulation, SimulationConfig};
+use ncmesh_tests::{contents, delivered_at, ended, links, mesh, settled};
 use ncmesh_wire::FlowId;
 
 fn started(config: SimulationConfig, scheme: &'static str, to: &[usize]) -> (Simulation, FlowId) {
     let mut s = settled(config);
     let flow = s.send_file(scheme, 0, Some(to), contents(600_000)).unwrap();
     (s, flow)
-}
-
-/// Returns the time at which `node` had the file, s of the mesh's clock.
-fn delivered_at(s: &Simulation, node: usize, flow: FlowId) -> Option<f64> {
-    let delivered =
-        s.observations().iter().find(|(_, n, h)| *n == node && *h == Observation::Delivered(flow));
-    delivered.map(|(at, ..)| at.as_secs_f64())
 }
 
 /// Seven hops. The sender of the fourth, which is lossless, makes 1 of 13 transmissions.

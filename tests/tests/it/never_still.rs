@@ -121,7 +121,7 @@ fn bound(delivery: &[Vec<f64>], from: usize, to: usize) -> f64 {
 }
 
 /// Gives a link its delivery in a running mesh.
-fn set(s: &mut Simulation, (from, to): (usize, usize), delivery: f64) {
+fn set(s: &mut Simulation, from: usize, to: usize, delivery: f64) {
     s.set_loss(from, to, 1.0 - delivery).unwrap();
 }
 
@@ -189,13 +189,13 @@ fn with_churn(kind: Kind, seed: u64, scheme: &'static str) -> Result<(), String>
         let link = (random(nodes), random(nodes));
         s.switch_off(relay);
         if link.0 != link.1 {
-            set(&mut s, link, 0.0);
+            set(&mut s, link.0, link.1, 0.0);
         }
         carry(&mut s, scheme, Duration::from_secs(4));
         s.switch_on(relay).unwrap();
         carry(&mut s, scheme, Duration::from_secs(4));
         if link.0 != link.1 {
-            set(&mut s, link, case.delivery[link.0][link.1]);
+            set(&mut s, link.0, link.1, case.delivery[link.0][link.1]);
         }
     }
     carry(&mut s, scheme, SETTLES);

@@ -119,9 +119,8 @@ impl Polluter {
 }
 
 fn has(s: &Simulation, node: usize) -> bool {
-    let delivered =
-        |(_, n, h): &(_, usize, Observation)| *n == node && matches!(h, Observation::Delivered(_));
-    s.observations().iter().any(delivered)
+    let is_delivered = |observation: &Observation| matches!(observation, Observation::Delivered(_));
+    s.observations().iter().any(|seen| seen.node == node && is_delivered(&seen.observation))
 }
 
 /// Returns a mesh whose file schemes send payloads of [`SYMBOL`] bytes.

@@ -6,10 +6,9 @@ use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::topology::Metric;
 use ncmesh_engines::REGISTRY;
-use ncmesh_sim::{Knowledge, Observation, Simulation, SimulationConfig, node_id};
+use ncmesh_sim::{Knowledge, Observation, Observed, Simulation, SimulationConfig, node_id};
 use ncmesh_stack::route::RouteConfig;
-use ncmesh_tests::{contents, ended, links, mesh, settled};
-use ncmesh_wire::FlowId;
+use ncmesh_tests::{contents, delivered_at, ended, has, links, mesh, settled};
 
 const PACIFIER: &str = "pacifier";
 
@@ -29,10 +28,6 @@ fn status(s: &Simulation, node: usize) -> TransferStatus {
 fn state_of(s: &Simulation, receiver: usize) -> ReceiverState {
     let receivers = status(s, 0).receivers;
     receivers.iter().find(|r| r.node == node_id(receiver)).unwrap().state
-}
-
-fn has(s: &Simulation, node: usize, flow: FlowId) -> bool {
-    s.observations().iter().any(|(_, n, h)| *n == node && *h == Observation::Delivered(flow))
 }
 
 fn within(s: &Simulation, seconds: u64) -> ncmesh_engine::time::Instant {
@@ -102,8 +97,8 @@ fn transfers_from_several_sources_share_the_channel() {
         let b = s.send_file(scheme, 1, Some(&[0, 2]), contents(200_001)).unwrap();
         let c = s.send_file(scheme, 0, Some(&[1]), contents(200_002)).unwrap();
         let at = |s: &Simulation, flow| {
-            let end = |(_, _, h): &&(_, _, Observation)| *h == Observation::SendEnded(flow);
-            s.observations().iter().find(end).map(|(at, ..)| at.as_secs_f64())
+            let end = |seen: &&Observed| seen.observation == Observation::SendEnded(flow);
+            s.observations().iter().find(end).map(|seen| seen.at.as_secs_f64())
         };
         let all = |s: &Simulation| [a, b, c].iter().all(|flow| at(s, *flow).is_some());
         assert!(s.run_until(within(&s, 120), all));
@@ -129,7 +124,8 @@ fn a_file_that_changes_is_not_sent_on() {
         s.run_for(Duration::from_millis(300));
         s.replace_outgoing(0, flow, vec![0; 900_000]);
         let failed = |s: &Simulation| {
-            s.observations().iter().any(|(_, _, h)| *h == Observation::SendFailed(flow))
+            let failed = Observation::SendFailed(flow);
+            s.observations().iter().any(|seen| seen.observation == failed)
         };
         assert!(s.run_until(within(&s, 60), failed));
         let withdrawn = |s: &Simulation| status(s, 1).stage == Stage::Withdrawn;
@@ -156,9 +152,8 @@ fn either_end_can_cancel() {
         assert!(s.cancel(0, second) && !s.cancel(0, second));
         let told = |s: &Simulation| {
             let done = |n| {
-                s.observations()
-                    .iter()
-                    .any(|(_, at, h)| *at == n && *h == Observation::Withdrawn(second))
+                let withdrawn = Observation::Withdrawn(second);
+                s.observations().iter().any(|seen| seen.node == n && seen.observation == withdrawn)
             };
             done(1) && done(2)
         };
@@ -211,9 +206,7 @@ fn outcome(name: &str, seed: u64) -> (f64, f64) {
     let start = s.now().as_secs_f64();
     let flow = s.send_file(PACIFIER, 0, Some(&[2, 3, 4]), contents(150_000)).unwrap();
     assert!(s.run_until(within(&s, 600), ended), "{name}");
-    let arrival =
-        s.observations().iter().find(|(_, n, h)| *n == 3 && *h == Observation::Delivered(flow));
-    (arrival.unwrap().0.as_secs_f64() - start, status(&s, 0).source_redundancy)
+    (delivered_at(&s, 3, flow).unwrap() - start, status(&s, 0).source_redundancy)
 }
 
 #[test]

@@ -33,7 +33,8 @@ fn packet(number: u32) -> Vec<u8> {
 fn carry(
     s: &mut Simulation,
     scheme: &str,
-    (from, to): (usize, usize),
+    from: usize,
+    to: usize,
     numbers: std::ops::Range<u32>,
 ) -> Vec<u32> {
     for number in numbers {
@@ -44,10 +45,10 @@ fn carry(
         s.run_for(Duration::from_millis(30));
     }
     s.run_for(Duration::from_secs(8));
-    received(s, scheme, (from, to))
+    received(s, scheme, from, to)
 }
 
-fn received(s: &mut Simulation, scheme: &str, (from, to): (usize, usize)) -> Vec<u32> {
+fn received(s: &mut Simulation, scheme: &str, from: usize, to: usize) -> Vec<u32> {
     let mut numbers = Vec::new();
     for arrival in s.take_packets() {
         assert_eq!((arrival.from, arrival.to), (NodeId(from as u16 + 1), to), "{scheme}");
@@ -70,9 +71,9 @@ fn check(scheme: &str, numbers: &[u32], least: usize) {
 fn packets_arrive_as_they_were_sent_once_and_both_ways() {
     for engine in tunnels() {
         let mut s = settled(diamond(1));
-        let there = carry(&mut s, engine.name, (0, 4), 0..300);
+        let there = carry(&mut s, engine.name, 0, 4, 0..300);
         check(engine.name, &there, 290);
-        let back = carry(&mut s, engine.name, (4, 0), 300..500);
+        let back = carry(&mut s, engine.name, 4, 0, 300..500);
         check(engine.name, &back, 190);
         if engine.name == ncmesh_engine_mc2::NAME {
             assert!(there.is_sorted() && back.is_sorted(), "in their order");
@@ -87,7 +88,7 @@ fn sparse_packets_do_not_wait_for_others() {
         for number in 0..10 {
             s.send_packet(engine.name, 0, 4, &packet(number)).unwrap();
             s.run_for(Duration::from_millis(500));
-            assert_eq!(received(&mut s, engine.name, (0, 4)), [number], "{}", engine.name);
+            assert_eq!(received(&mut s, engine.name, 0, 4), [number], "{}", engine.name);
         }
     }
 }
@@ -132,7 +133,7 @@ fn one_seed_gives_one_trace_and_another_gives_another() {
     for engine in tunnels() {
         let hash = |seed| {
             let mut s = settled(diamond(seed));
-            carry(&mut s, engine.name, (0, 4), 0..50);
+            carry(&mut s, engine.name, 0, 4, 0..50);
             s.trace_hash()
         };
         assert_eq!(hash(7), hash(7), "{}", engine.name);
@@ -170,7 +171,7 @@ fn disorder_loses_little_and_brings_nothing_twice() {
         let mut config = diamond(5);
         config.disturbance = Disturbance { duplicate: 0.2, reorder: 0.2 };
         let mut s = settled(config);
-        let numbers = carry(&mut s, engine.name, (0, 4), 0..300);
+        let numbers = carry(&mut s, engine.name, 0, 4, 0..300);
         check(engine.name, &numbers, 270);
     }
 }
@@ -181,15 +182,15 @@ fn a_flow_goes_on_after_any_node_was_killed() {
     for engine in tunnels() {
         for node in 0..5 {
             let mut s = settled(diamond(6));
-            carry(&mut s, engine.name, (0, 4), 0..100);
+            carry(&mut s, engine.name, 0, 4, 0..100);
             s.switch_off(node);
             if node != 0 {
-                carry(&mut s, engine.name, (0, 4), 100..200);
+                carry(&mut s, engine.name, 0, 4, 100..200);
             }
             s.switch_on(node).unwrap();
             s.run_for(Duration::from_secs(6));
             s.take_packets();
-            let numbers = carry(&mut s, engine.name, (0, 4), 200..400);
+            let numbers = carry(&mut s, engine.name, 0, 4, 200..400);
             let late: Vec<u32> = numbers.into_iter().filter(|number| *number >= 200).collect();
             // Packets queued meanwhile go first, so the queue may be full at the beginning.
             assert!(late.len() >= 150, "{}: {} after node {node}", engine.name, late.len());
@@ -208,7 +209,7 @@ fn a_source_that_restarts_is_heard_at_once() {
             s.switch_on(0).unwrap();
             s.run_for(Duration::from_secs(12));
             s.take_packets();
-            let numbers = carry(&mut s, engine.name, (0, 4), 0..50);
+            let numbers = carry(&mut s, engine.name, 0, 4, 0..50);
             assert!(numbers.len() >= 40, "{}: {} at start {start}", engine.name, numbers.len());
         }
     }
@@ -219,11 +220,11 @@ fn a_source_that_restarts_is_heard_at_once() {
 fn a_dead_relay_is_gone_around() {
     for engine in tunnels() {
         let mut s = settled(diamond(8));
-        carry(&mut s, engine.name, (0, 4), 0..100);
+        carry(&mut s, engine.name, 0, 4, 0..100);
         s.switch_off(2);
         // Wait until routing has noticed.
-        carry(&mut s, engine.name, (0, 4), 100..900);
-        let numbers = carry(&mut s, engine.name, (0, 4), 900..1100);
+        carry(&mut s, engine.name, 0, 4, 100..900);
+        let numbers = carry(&mut s, engine.name, 0, 4, 900..1100);
         let late = numbers.iter().filter(|number| **number >= 900).count();
         assert!(late >= 190, "{}: {late}", engine.name);
     }
@@ -245,7 +246,7 @@ fn full_queues_refuse_and_losing_links_do_not_stop_a_flow() {
         s.set_loss(1, 3, 0.6).unwrap();
         s.set_loss(2, 3, 0.6).unwrap();
         s.run_for(Duration::from_secs(5));
-        let numbers = received(&mut s, engine.name, (0, 4));
+        let numbers = received(&mut s, engine.name, 0, 4);
         check(engine.name, &numbers, taken as usize * 8 / 10);
     }
 }

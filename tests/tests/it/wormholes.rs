@@ -2,10 +2,10 @@
 //! other for neighbours. No data come that way.
 
 use ncmesh_engine::time::Duration;
-use ncmesh_sim::{Event, Observation, Observer, Simulation, SimulationConfig, What};
+use ncmesh_sim::{Event, Observer, Simulation, SimulationConfig, What};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
-use ncmesh_tests::{contents, links, mesh};
+use ncmesh_tests::{contents, has, links, mesh};
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -78,15 +78,13 @@ impl Line {
         let s = &mut self.simulation;
         let start = s.now();
         let flow = s.send_file(scheme, 0, Some(&[NODES - 1]), contents(1_000_000)).unwrap();
-        let has = |s: &Simulation| {
-            let delivered = Observation::Delivered(flow);
-            s.observations().iter().any(|(_, n, h)| *n == NODES - 1 && *h == delivered)
-        };
-        while !has(&self.simulation) && self.simulation.now().since(start) < Duration::from_secs(60)
+        let arrived = |s: &Simulation| has(s, NODES - 1, flow);
+        while !arrived(&self.simulation)
+            && self.simulation.now().since(start) < Duration::from_secs(60)
         {
             self.run_for(LOOK);
         }
-        has(&self.simulation).then(|| self.simulation.now().since(start).as_secs_f64())
+        arrived(&self.simulation).then(|| self.simulation.now().since(start).as_secs_f64())
     }
 
     /// Returns the share of packets that a tunnel carries from end to end.

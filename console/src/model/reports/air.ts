@@ -1,4 +1,4 @@
-/** Who uses the air, and for what. */
+/** Airtime by its users and uses. */
 import type { Run } from "../run";
 import { known } from "../state";
 

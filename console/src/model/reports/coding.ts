@@ -1,4 +1,4 @@
-/** What coding gains over a baseline. */
+/** Gain of coding over a baseline. */
 import type { Run } from "../run";
 import { throughput } from "./flows";
 import { completion } from "./transfers";
@@ -6,7 +6,7 @@ import { completion } from "./transfers";
 /** A flow or a transfer in two runs. */
 export interface GainRow {
   name: string;
-  /** What is compared: bit/s, where more is better, or seconds, where less is. */
+  /** Quantity that is compared: bit/s, where more is better, or seconds, where less is. */
   unit: "bit/s" | "s";
   baseline: number | null;
   coded: number | null;

@@ -1,13 +1,13 @@
-/** What the demo shows, in its order. */
+/** Demonstrations, in their order. */
 import type { DemoRequest } from "../../sources/demo";
 
 export interface About {
   id: DemoRequest["demonstration"];
   title: string;
   text: string;
-  /** What both sides are called. */
+  /** Names of both sides. */
   sides: [string, string];
-  /** What is compared: rates of flows, or the time until every receiver has the file. */
+  /** Quantity that is compared: rates of flows, or the time until every receiver has the file. */
   measure: "throughput" | "completion";
   /** Loss of all links at the start, 0 to 1; null if the scenario has its own. */
   loss: number | null;

@@ -7,7 +7,7 @@ import type { Airtime } from "../../model/reports/air";
 import { known, type MeshState } from "../../model/state";
 import { STEPS, type Palette } from "./palette";
 
-/** What is drawn. */
+/** Contents of a picture. */
 export interface Scene {
   width: number;
   height: number;

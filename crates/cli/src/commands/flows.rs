@@ -25,8 +25,8 @@ pub(crate) fn show(flows: &FlowsOutcome, planned: &[Flow]) -> Result<(), Failure
     let mut table = Table::new(columns);
     let mut excess = Vec::new();
     for (flow, planned) in flows.flows.iter().zip(planned) {
-        // What a source offers beyond what its path carries is dropped where it is offered. It
-        // says nothing of the mesh.
+        // Packets beyond what the path carries are dropped where they are offered. That says
+        // nothing of the mesh.
         let too_much = is_unpaced(planned);
         let beyond = |loss| format!("{} to {} {}", flow.from, flow.to, percent(loss));
         excess.extend(flow.loss.filter(|_| too_much).map(beyond));

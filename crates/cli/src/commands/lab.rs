@@ -358,11 +358,7 @@ async fn transfers(
         (0..scenario.traffic.len()).map(|index| file_to_send(lab, scenario, index)).collect();
     let mut all = Vec::new();
     for (traffic, file) in scenario.traffic.iter().zip(files?) {
-        let how = SendAs {
-            scheme: scheme.name,
-            background: traffic.background,
-            limit_bps: traffic.limit_bps,
-        };
+        let how = SendAs { scheme: scheme.name, allowance: traffic.allowance };
         let id = lab.send(traffic.from, &traffic.to, &file, how).await?;
         progress.note(&format!("sending {} as {id}", file.display()));
         all.push(Sent { traffic, file, id });

@@ -13,7 +13,7 @@ use ncmesh_engine::time::Duration;
 use ncmesh_node::api::types::Receiver;
 use ncmesh_sim::outcome::TraceOutcome;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Observer, RunError, SimulationConfig, Spent, Stage, Step};
+use ncmesh_sim::{Observer, RunError, SimulationConfig, Spent, SpentOn, Stage, Step};
 use std::ops::ControlFlow;
 
 /// Timeout longer than any run: a thousand years.
@@ -135,9 +135,9 @@ fn packets_of(step: &Step<'_>) -> Option<f64> {
 /// Returns a table of the time that each part took.
 fn parts(spent: &Spent) -> String {
     let parts = spent.parts();
-    let all: f64 = parts.iter().map(|(.., time)| time.as_secs_f64()).sum();
+    let all: f64 = parts.iter().map(|spent| spent.time.as_secs_f64()).sum();
     let mut table = show::Table::new(["PART", "SERVICE", "RUNS", "TIME", "MEAN", "SHARE"]);
-    for (part, runs, time) in parts {
+    for SpentOn { part, runs, time } in parts {
         let (name, service) = part.names();
         let seconds = time.as_secs_f64();
         table.row([

@@ -49,7 +49,7 @@ impl Member {
     }
 
     /// Waits for a frame from a host that is of `kind`. Returns its header and body.
-    fn hear(&self, host: u8, kind: (ServiceId, u8)) -> (frame::Header, Vec<u8>) {
+    fn hear(&self, host: u8, service: ServiceId, kind: u8) -> (frame::Header, Vec<u8>) {
         let mut datagram = [0; 2000];
         let mut scratch = Vec::new();
         for _ in 0..10_000 {
@@ -57,33 +57,34 @@ impl Member {
             let opened = self.cipher.open(&datagram[..length], &mut scratch);
             if let Ok(o) = opened
                 && from.ip() == Ipv4Addr::new(10, 77, 0, host)
-                && (o.service, o.kind) == kind
+                && o.service == service
+                && o.kind == kind
             {
                 return (o.header, o.body.to_vec());
             }
         }
-        panic!("host {host} sends no frame {kind:?}");
+        panic!("host {host} sends no frame {kind} of {service:?}");
     }
 
     /// Sends a frame to all hosts.
-    fn send(&mut self, kind: (ServiceId, u8), body: &[u8]) {
-        send_by(&mut self.sealer, kind, body);
+    fn send(&mut self, service: ServiceId, kind: u8, body: &[u8]) {
+        send_by(&mut self.sealer, service, kind, body);
     }
 
     /// Proves to a host that it is there, by the latest hello of that.
     fn introduce_itself(&mut self, host: u8) {
-        let (header, _) = self.hear(host, (SERVICE, HELLO));
+        let (header, _) = self.hear(host, SERVICE, HELLO);
         let mut body = hello();
         body.extend_from_slice(&[0, 0x10]);
         Writer::new(&mut body).node(header.sender).u64(header.salt.start().0).u32(header.counter);
-        self.send((SERVICE, HELLO), &body);
+        self.send(SERVICE, HELLO, &body);
     }
 }
 
 /// Sends a frame, from another port than daemons listen on.
-fn send_by(sealer: &mut Sealer, kind: (ServiceId, u8), body: &[u8]) {
+fn send_by(sealer: &mut Sealer, service: ServiceId, kind: u8, body: &[u8]) {
     let mut frame = Vec::new();
-    Sealer::begin(&mut frame, kind.0, kind.1);
+    Sealer::begin(&mut frame, service, kind);
     frame.extend_from_slice(body);
     sealer.seal(&mut frame, Versions::OWN.newest);
     let socket = UdpSocket::bind("10.77.0.3:0").unwrap();
@@ -115,17 +116,17 @@ fn ends_that_a_member_claims_end_no_transfer() {
         scope.spawn(|| {
             let mut member = Member::new(&segment);
             [1, 2].into_iter().for_each(|host| member.introduce_itself(host));
-            let (_, mut withdrawn) = member.hear(1, (scheme, ANNOUNCE));
+            let (_, mut withdrawn) = member.hear(1, scheme, ANNOUNCE);
             for state in [ReceiverState::Complete, ReceiverState::Refused(Refusal::NotAllowed)] {
                 let mut claim = Vec::new();
                 let mut w = Writer::new(&mut claim);
                 w.node(NodeId(1)).flow(flow).node(NodeId(2)).u64(u64::MAX).u32(u32::MAX);
                 w.u8(state.code()).u32(u32::MAX);
-                member.send((scheme, ACK), &claim);
+                member.send(scheme, ACK, &claim);
             }
             withdrawn[NUMBER..NUMBER + 4].copy_from_slice(&u32::MAX.to_be_bytes());
             withdrawn[PHASE] = WITHDRAWN;
-            member.send((scheme, ANNOUNCE), &withdrawn);
+            member.send(scheme, ANNOUNCE, &withdrawn);
         });
     });
     wait_until("the claims are denied", || {
@@ -148,12 +149,12 @@ fn a_frame_with_a_counter_from_far_ahead_shuts_no_daemon_out() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let member = Member::new(&segment);
-                let (header, _) = member.hear(2, (SERVICE, HELLO));
+                let (header, _) = member.hear(2, SERVICE, HELLO);
                 let cipher = member.cipher.clone();
                 let mut sealer = Sealer::resume(cipher, header.sender, header.salt, counter);
                 let mut body = hello();
                 body.extend_from_slice(&[0, 0]);
-                send_by(&mut sealer, (SERVICE, HELLO), &body);
+                send_by(&mut sealer, SERVICE, HELLO, &body);
             });
         });
         wait_until("n2 says so", || mesh[1].status().somebody_sends_as_this_node);
@@ -180,7 +181,7 @@ fn a_member_that_sends_false_packets_is_named_and_left_out() {
             member.introduce_itself(2);
             introduced.send(()).unwrap();
             for packet in 0..20 {
-                let (_, mut body) = member.hear(1, (cascade(), DATA));
+                let (_, mut body) = member.hear(1, cascade(), DATA);
                 // A later generation, of which nothing was sent yet: a cable is fast.
                 let generation = u32::from_be_bytes(body[GENERATION].try_into().unwrap());
                 let later = generation + 10 * u32::from(packet + 1);
@@ -188,7 +189,7 @@ fn a_member_that_sends_false_packets_is_named_and_left_out() {
                 let payload = body.len() - 1000;
                 body[payload - 1] = packet;
                 body[payload..].iter_mut().for_each(|byte| *byte ^= 0x5A);
-                member.send((cascade(), DATA), &body);
+                member.send(cascade(), DATA, &body);
             }
         });
         is_introduced.recv().unwrap();

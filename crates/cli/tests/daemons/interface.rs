@@ -1,4 +1,4 @@
-//! What becomes of a radio's interface while a daemon runs: told, and over when its cause is.
+//! Changes of a radio's interface while a daemon runs: told, and over when their cause is.
 
 use crate::support::net::Segment;
 use crate::support::{INBOX, Node, contents, mesh, send, wait_until};

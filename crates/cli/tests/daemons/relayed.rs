@@ -30,7 +30,7 @@ impl Relayer {
             let namespace = File::open(namespace).unwrap();
             let kind = Some(LinkNameSpaceType::Network);
             move_into_link_name_space(namespace.as_fd(), kind).unwrap();
-            // What is sent to everyone comes to one socket, what is sent to him alone to the other.
+            // Broadcasts come to one socket, frames to the attacker alone to the other.
             let everyone = UdpSocket::bind("10.77.0.255:7117").unwrap();
             everyone.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
             let own = UdpSocket::bind("10.77.0.3:7117").unwrap();
@@ -60,7 +60,7 @@ impl Relayer {
     }
 }
 
-/// Node 2 hears node 1 by way of him only, and sends it packets by unicast.
+/// Node 2 hears node 1 through the attacker only, and sends it packets by unicast.
 #[test]
 fn who_sends_on_hellos_is_not_sent_the_frames_for_their_node() {
     let Some(segment) = Segment::new(RELAYER) else { return };

@@ -82,8 +82,8 @@ async fn measured(scenario: &Scenario, scheme: &str) -> f64 {
     panic!("this machine is too busy for a lab in real time");
 }
 
-/// Compares what flows carry, each measured for `seconds` after `warm_up`.
-async fn compare(file: &str, (warm_up, seconds): (u64, u64)) {
+/// Compares what flows carry, each measured for `seconds` after `warm_up` seconds.
+async fn compare(file: &str, warm_up: u64, seconds: u64) {
     if !is_possible() {
         return;
     }
@@ -109,15 +109,15 @@ async fn compare(file: &str, (warm_up, seconds): (u64, u64)) {
 
 #[tokio::test]
 async fn a_hub_carries_what_it_carries_in_the_lab() {
-    compare("hub.toml", (3, 30)).await;
+    compare("hub.toml", 3, 30).await;
 }
 
 #[tokio::test]
 async fn a_line_carries_what_it_carries_in_the_lab() {
-    compare("tunnel.toml", (1, 12)).await;
+    compare("tunnel.toml", 1, 12).await;
 }
 
 #[tokio::test]
 async fn a_pair_carries_what_it_carries_in_the_lab() {
-    compare("pair.toml", (2, 12)).await;
+    compare("pair.toml", 2, 12).await;
 }

@@ -1,5 +1,6 @@
 //! A mesh for the lab's tests.
 
+use ncmesh_engine::file::Allowance;
 use ncmesh_lab::{Lab, LabOptions, POLL_INTERVAL, SendAs};
 use ncmesh_node::api::types::{State, Transfer};
 use ncmesh_sim::scenario::Scenario;
@@ -83,7 +84,7 @@ impl Building {
     /// Starts sending a file of this length. Returns the transfer's id.
     pub(crate) async fn send(&self, name: &str, length: usize) -> String {
         std::fs::write(self.file(name), contents(length)).unwrap();
-        let how = SendAs { scheme: "pacifier", background: None, limit_bps: None };
+        let how = SendAs { scheme: "pacifier", allowance: Allowance::default() };
         self.lab.send(self.from, &self.to, &self.file(name), how).await.unwrap()
     }
 

@@ -207,8 +207,8 @@ fn verdict(datagram: &[u8]) -> &'static str {
 
 /// Returns whether frames of this kind are described, so that the dissector knows them.
 fn is_described(service: ServiceId, kind: u8) -> bool {
-    let mut same = services(REGISTRY).filter(|(id, ..)| *id == service);
-    same.any(|(.., layouts)| layouts.iter().any(|layout| layout.kind == kind))
+    let mut same = services(REGISTRY).filter(|known| known.id == service);
+    same.any(|known| known.layouts.iter().any(|layout| layout.kind == kind))
 }
 
 #[test]

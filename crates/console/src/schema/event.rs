@@ -12,11 +12,11 @@ pub struct Event {
     pub time_s: f64,
     /// Id of the node at which it happened; null if it concerns the whole mesh.
     pub node: Option<u16>,
-    /// What happened.
+    /// Kind of the event.
     pub what: EventKind,
 }
 
-/// What happened.
+/// Kind of the event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum EventKind {

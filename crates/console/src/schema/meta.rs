@@ -18,7 +18,7 @@ pub const TICK_S: f64 = 0.1;
 /// Longest time between two keys, s.
 pub const KEY_S: f64 = 5.0;
 
-/// What there is in a mesh. A later one replaces it; its lists are the same and go on.
+/// Contents of a mesh. A later one replaces it; its lists are the same and go on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct Meta {

@@ -73,7 +73,7 @@ pub use value::{Change, Mismatch, NeedsKey, Numbers, Values};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Message {
-    /// What there is in the mesh.
+    /// Nodes, links, flows and transfers of the mesh.
     Meta(Meta),
     /// Whole state at an instant.
     Key(Key),

@@ -98,6 +98,7 @@ impl BatchSet {
                 bits[(i / 8) as usize] |= 0x80 >> (i % 8);
             }
         }
+
         while bits.last() == Some(&0) {
             bits.pop();
         }

@@ -46,6 +46,7 @@ impl Geometry {
             return Err(GeometryError::TooLarge);
         }
         let capacity = usize::from(generation) * usize::from(symbol_size);
+
         // Each batch carries its branch of the hash tree. A deeper tree has more batches but leaves
         // less room in each, so the depth is the first one whose tree holds all of them.
         for depth in 0..=MAX_DEPTH {
@@ -59,6 +60,7 @@ impl Geometry {
                 return Ok(Self { size, generation, symbol_size, depth, batches });
             }
         }
+
         Err(GeometryError::TooLarge)
     }
 

@@ -72,6 +72,7 @@ pub fn check_file_name(name: &str) -> Result<(), NameProblem> {
             _ => {}
         }
     }
+
     if name.len() > MAX_FILE_NAME {
         return Err(NameProblem::TooLong(name.len()));
     }

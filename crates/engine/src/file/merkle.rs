@@ -108,6 +108,7 @@ pub fn digest(mut file: impl Read, geometry: &Geometry) -> io::Result<Digest> {
         whole.update(&batch);
         leaves.push(leaf(&batch));
     }
+
     Ok(Digest { whole: *whole.finalize().as_bytes(), leaves })
 }
 

@@ -14,5 +14,5 @@ mod status;
 pub use batches::BatchSet;
 pub use geometry::{Geometry, GeometryError};
 pub use manifest::{Manifest, NameProblem, ReceiverState, Refusal, check_file_name, is_safe_name};
-pub use outgoing::{FileLimits, Outgoing, SendError, SendFailure};
+pub use outgoing::{Allowance, FileLimits, Outgoing, SendError, SendFailure};
 pub use status::{Begun, Direction, ReceiverStatus, Stage, TransferStatus};

@@ -7,6 +7,15 @@ use crate::transmission::Background;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
+/// Airtime and rate that a file may take. The default is all that there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowance {
+    /// Whether it gives way to all else, and its bound on airtime.
+    pub background: Option<Background>,
+    /// The most of its data that the source sends, bit/s.
+    pub limit_bps: Option<u64>,
+}
+
 /// File that is to be sent.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
@@ -21,10 +30,8 @@ pub struct Outgoing {
     pub done: BTreeMap<NodeId, ReceiverState>,
     /// Whether nodes that are not listed may join.
     pub open: bool,
-    /// Whether it gives way to all else, and its bound on airtime.
-    pub background: Option<Background>,
-    /// The most of its data that the source sends, bit/s.
-    pub limit_bps: Option<u64>,
+    /// Airtime and rate that it may take.
+    pub allowance: Allowance,
 }
 
 /// Reason why the sending of a file cannot go on.

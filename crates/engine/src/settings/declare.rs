@@ -115,12 +115,14 @@ macro_rules! settings {
                             other => return Err(A::Error::unknown_field(other, $name::KEYS)),
                         }
                     }
+
                     let section = $name {
                         $($key: match $key.or(all.$key.into_default()) {
                             Some(value) => value,
                             None => return Err(A::Error::missing_field(stringify!($key))),
                         },)*
                     };
+
                     section.check().map_err(A::Error::custom)?;
                     Ok(section)
                 }

@@ -245,6 +245,7 @@ impl<T: Value> Setting<T> {
             (None, None) if self.default.is_some() => Fallback::Nothing,
             (None, None) => Fallback::Required,
         };
+
         Declared {
             key: self.key,
             meaning: self.meaning.clone(),
@@ -265,8 +266,10 @@ impl<T: Value> Setting<T> {
             let names: Vec<String> = T::CHOICES.iter().map(|name| format!("\"{name}\"")).collect();
             return names.join(", ");
         }
+
         let Some(range) = range else { return String::new() };
         let words = range.in_words(self.at_least, self.at_most);
+
         // The other setting has its unit in its own row.
         if self.unit.is_empty() || self.at_most.is_some() {
             words

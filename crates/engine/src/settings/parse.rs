@@ -63,9 +63,11 @@ fn held(text: &str) -> String {
                 }
             }
         }
+
         held.push_str(&rest[..length]);
         rest = &rest[length..];
     }
+
     held
 }
 

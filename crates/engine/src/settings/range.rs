@@ -95,6 +95,7 @@ impl Range {
             range.least = Bound::new(least);
             range.is_above = false;
         }
+
         if let Some(most) = most.filter(|most| *most < self.most.value) {
             range.most = Bound::new(most);
         }

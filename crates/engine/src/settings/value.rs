@@ -104,6 +104,7 @@ pub(super) fn shown(value: &Toml) -> String {
         Toml::String(text) => format!("{text:?}"),
         other => other.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
     };
+
     match text.char_indices().nth(LONGEST_SHOWN) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text,

@@ -117,6 +117,7 @@ impl Coder {
             Self::Recoder(coder) => coder.recode(rng, &mut vector, &mut payload),
             Self::Decoder(coder) => coder.recode(rng, &mut vector, &mut payload),
         };
+
         combined.ok()?.then_some((vector, payload))
     }
 
@@ -132,6 +133,7 @@ impl Coder {
                 Self::Recoder(coder) => coder.recode_with(&weights, &mut vector, &mut payload),
                 Self::Decoder(coder) => coder.recode_with(&weights, &mut vector, &mut payload),
             };
+
             taken.ok().map(|()| (vector, payload))
         })
     }

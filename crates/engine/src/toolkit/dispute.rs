@@ -79,6 +79,7 @@ impl Dispute {
             }
             weights[number] = 0;
         }
+
         dispute
     }
 
@@ -133,6 +134,7 @@ impl Dispute {
         is_genuine: impl Fn(&[u8]) -> bool,
     ) -> Option<Settled> {
         let redundant = self.suspects.len().saturating_sub(self.shape.generation_size());
+
         // Each attempt costs some milliseconds, and an answer of the sender. So what is asked for
         // doubles, until the packets after the first false ones may be enough by themselves.
         self.lacks = redundant.clamp(FIRST, self.shape.generation_size().max(FIRST));
@@ -162,6 +164,7 @@ impl Dispute {
                 all.extend([others, own]);
             }
         }
+
         all.push(newest.clone());
         for _ in 0..DRAWS {
             let mut drawn = newest.clone();
@@ -170,6 +173,7 @@ impl Dispute {
             }
             all.push(drawn);
         }
+
         all
     }
 
@@ -200,6 +204,7 @@ impl Dispute {
                 (false, false) => of_sender.unchecked += 1,
             }
         }
+
         Some(given)
     }
 }

@@ -47,9 +47,9 @@ impl FlowInstance {
 
 /// Time for which all that is heard of a flow must contradict a node's state of it. Longer than any
 /// engine sends a packet again.
-const LONG: Duration = Duration::from_secs(3);
+const CONFLICT_TIME: Duration = Duration::from_secs(3);
 /// Frames that must contradict it in that time.
-const MANY: u32 = 8;
+const CONFLICT_FRAMES: u32 = 8;
 
 /// Notices that a node's state of a flow contradicts all that it hears.
 ///
@@ -80,7 +80,7 @@ impl Contradiction {
         }
         self.frames += 1;
         let since = *self.since.get_or_insert(now);
-        self.frames >= MANY && now.since(since) >= LONG
+        self.frames >= CONFLICT_FRAMES && now.since(since) >= CONFLICT_TIME
     }
 }
 

@@ -68,6 +68,7 @@ impl FlowCounters {
             delivered_bytes: counts.delivered_bytes,
             lost: counts.lost,
         };
+
         self.flows.iter().map(status).collect()
     }
 }

@@ -40,6 +40,7 @@ impl DurationHistogram {
             below += u64::from(*count);
             below as f64 >= wanted
         })?;
+
         Some(Duration::from_micros(middle_of(bucket)))
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! | module | mechanism |
 //! | --- | --- |
-//! | [`around`] | the way around next hops that nothing comes of |
 //! | [`average`] | exponentially weighted moving averages |
 //! | [`backoff`] | pauses that double |
 //! | [`bounded`] | tables with eviction |
@@ -12,7 +11,7 @@
 //! | [`flood`] | flooding over lossy broadcast |
 //! | [`flow`] | identity of a tunnel's flow |
 //! | [`flow_counters`] | counters for each flow |
-//! | [`hop`] | the hop: how the default engines decide what to send next; times of its answers |
+//! | [`hop`] | the hop: how the default engines decide what to send next; times of its answers, ways around it |
 //! | [`live`] | announcements, membership and records of live streams |
 //! | [`pacing`] | pauses that keep data frames of a path from colliding |
 //! | [`passing`] | reports passed on to a node that does not hear their author |
@@ -22,7 +21,6 @@
 //! | [`sequence`] | numbers that wrap, windows over them |
 //! | [`silence`] | silence for frames of nodes that are not heard |
 
-pub mod around;
 pub mod average;
 pub mod backoff;
 pub mod bounded;

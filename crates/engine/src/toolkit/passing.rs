@@ -15,7 +15,7 @@ const POLICY: RetryPolicy = RetryPolicy {
     failed: Duration::from_millis(40),
 };
 /// Most reports that are kept.
-const MOST: usize = 256;
+const MAX_REPORTS: usize = 256;
 
 /// Reports that this node passes on, by a key: its flow, its author and the node it is for.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl<K: Copy + Ord, R> Passing<K, R> {
     /// Takes a report in place of an earlier one with the same key. Returns whether there was room.
     pub fn admit(&mut self, key: K, report: R, now: Instant) -> bool {
         self.entries.retain(|_, (_, retry)| retry.is_open(&POLICY));
-        let has_room = self.entries.len() < MOST || self.entries.contains_key(&key);
+        let has_room = self.entries.len() < MAX_REPORTS || self.entries.contains_key(&key);
         if has_room {
             self.entries.insert(key, (report, Retry::new(now)));
         }
@@ -77,16 +77,23 @@ pub fn way(topology: &Topology, from: NodeId, to: NodeId, metric: Metric) -> Nod
     topology.next_hop(from, to, metric).unwrap_or(to)
 }
 
-/// Returns whether this node passes on a report that its author sent to `next_hop` for `to`. A node
-/// that is heard by none of those it hears may know no way: then the one that knows to be on it
-/// takes the report.
+/// Nodes that a report names.
+#[derive(Clone, Copy, Debug)]
+pub struct Addresses {
+    /// Node that wrote it.
+    pub author: NodeId,
+    /// Node that is to take it or to pass it on.
+    pub next_hop: NodeId,
+    /// Node that it is for.
+    pub to: NodeId,
+}
+
+/// Returns whether this node passes on a report. A node that is heard by none of those it hears may
+/// know no way, and names the node that the report is for as its next hop: then the node that
+/// knows to be on the way takes the report.
 #[must_use]
-pub fn is_passed_on(
-    topology: &Topology,
-    me: NodeId,
-    (author, next_hop, to): (NodeId, NodeId, NodeId),
-    metric: Metric,
-) -> bool {
+pub fn is_passed_on(topology: &Topology, me: NodeId, report: Addresses, metric: Metric) -> bool {
+    let Addresses { author, next_hop, to } = report;
     let is_lost = || next_hop == to && topology.delivery(author, to) == 0.0;
     to != me && (next_hop == me || is_lost() && way(topology, author, to, metric) == me)
 }
@@ -94,7 +101,7 @@ pub fn is_passed_on(
 /// Returns what a MAC's result over a link says. Over one that brings nothing back no
 /// acknowledgment comes: the frame was sent as often as the MAC may, and there is no more to know.
 #[must_use]
-pub fn outcome(topology: &Topology, (from, to): (NodeId, NodeId), result: TxResult) -> TxResult {
+pub fn outcome(topology: &Topology, from: NodeId, to: NodeId, result: TxResult) -> TxResult {
     match result {
         TxResult::Failed if topology.delivery(to, from) == 0.0 => TxResult::Sent,
         known => known,
@@ -110,20 +117,20 @@ mod tests {
     #[test]
     fn the_latest_of_each_author_is_kept_and_no_more_than_so_many() {
         let mut passing = Passing::default();
-        for author in 0..MOST {
+        for author in 0..MAX_REPORTS {
             assert!(passing.admit(author, 1, AT));
         }
-        assert!(passing.admit(0, 2, AT) && !passing.admit(MOST, 1, AT));
+        assert!(passing.admit(0, 2, AT) && !passing.admit(MAX_REPORTS, 1, AT));
         assert_eq!(passing.due(AT), Some((0, &2)));
         passing.note_sent(0, AT);
         passing.handle_tx_result(0, TxResult::Acked, AT);
-        assert!(passing.admit(MOST, 1, AT));
+        assert!(passing.admit(MAX_REPORTS, 1, AT));
     }
 
     #[test]
     fn over_a_link_of_one_direction_a_failure_says_nothing() {
         let topology = crate::testing::directed(&[(1, 2, 0.9), (2, 3, 0.9), (3, 2, 0.1)]);
-        let of = |from, to, result| outcome(&topology, (NodeId(from), NodeId(to)), result);
+        let of = |from, to, result| outcome(&topology, NodeId(from), NodeId(to), result);
         assert_eq!(of(1, 2, TxResult::Failed), TxResult::Sent);
         assert_eq!(of(2, 3, TxResult::Failed), TxResult::Failed);
         assert_eq!(of(2, 3, TxResult::Acked), TxResult::Acked);
@@ -137,16 +144,14 @@ mod tests {
         let nobody = crate::testing::directed(&[(2, 3, 0.9)]);
         assert_eq!(way(&nobody, NodeId(3), NodeId(2), metric), NodeId(2));
         assert_eq!(way(&topology, NodeId(3), NodeId(2), metric), NodeId(1));
-        let passes = |me, next_hop| {
-            let report = (NodeId(3), NodeId(next_hop), NodeId(2));
-            is_passed_on(&topology, NodeId(me), report, metric)
-        };
+        let report =
+            |next_hop| Addresses { author: NodeId(3), next_hop: NodeId(next_hop), to: NodeId(2) };
+        let passes = |me, next_hop| is_passed_on(&topology, NodeId(me), report(next_hop), metric);
         assert_eq!([1, 2, 4].map(|me| passes(me, 1)), [true, false, false]);
         assert_eq!([1, 2, 4].map(|me| passes(me, 2)), [true, false, false]);
         // Whether its addressee hears it is its own affair.
         let topology = crate::testing::directed(&[(3, 1, 0.9), (1, 2, 0.9), (3, 2, 0.1)]);
-        let report = (NodeId(3), NodeId(2), NodeId(2));
-        assert!(!is_passed_on(&topology, NodeId(1), report, metric));
+        assert!(!is_passed_on(&topology, NodeId(1), report(2), metric));
     }
 
     #[test]

@@ -196,6 +196,7 @@ fn put(links: &mut Vec<Link>, link: Link) -> bool {
         Err(at) if is_there => links.insert(at, link),
         Err(_) => return false,
     }
+
     true
 }
 

@@ -160,6 +160,7 @@ impl Topology {
                 LinkState { version: (0, 1), base: 1, name, hears, ..Default::default() },
             );
         }
+
         topology
     }
 
@@ -202,8 +203,10 @@ impl Topology {
                 Some(delivery) => drop(state.hears.insert(from, delivery)),
                 None => drop(state.hears.remove(&from)),
             }
+
             self.replace(to, Some(&Arc::new(state)));
         }
+
         before
     }
 
@@ -327,8 +330,10 @@ impl Topology {
                     graph.set(*from, to, Some(*delivery), self.version);
                 }
             }
+
             graph
         });
+
         graph.note_question();
         graph
     }
@@ -350,7 +355,7 @@ impl Topology {
         // its own links usable, or unusable.
         let mut changed = Vec::new();
         let mut turned = Vec::new();
-        for (from, old, new) in side_by_side(before, after) {
+        for SideBySide { node: from, before: old, after: new } in side_by_side(before, after) {
             if old == new {
                 continue;
             }
@@ -364,12 +369,14 @@ impl Topology {
                 turned.push(from);
             }
         }
+
         let is_unknown = |known: &Known| known.state.is_none() && !known.is_heard();
         for node in turned.iter().chain([&node]) {
             if self.nodes.get(node).is_some_and(is_unknown) {
                 self.nodes.remove(node);
             }
         }
+
         if changed.is_empty() {
             return;
         }
@@ -380,6 +387,7 @@ impl Topology {
             self.version = version;
             return;
         };
+
         let turned = turned.iter().filter_map(|to| Some((*to, &self.state(*to)?.hears)));
         let turned = turned.flat_map(|(to, hears)| hears.iter().map(move |(n, d)| (to, *n, *d)));
         for (from, _) in changed.iter().filter(|(_, delivery)| delivery.is_none()) {
@@ -390,6 +398,7 @@ impl Topology {
             let usable = self.is_usable(delivery) && self.is_heard(to);
             graph.set(from, to, usable.then_some(delivery), version);
         }
+
         if graph.changed_at() == Some(version) {
             self.version = version;
         }
@@ -402,22 +411,33 @@ fn with_state(nodes: &[(NodeId, Known)]) -> impl Iterator<Item = (NodeId, &LinkS
     nodes.iter().filter_map(|(node, known)| Some((*node, known.state.as_deref()?)))
 }
 
-/// Returns the nodes of two lists of links in ascending order, with the delivery in each list.
-pub fn side_by_side(
-    a: &Links,
-    b: &Links,
-) -> impl Iterator<Item = (NodeId, Option<f64>, Option<f64>)> {
-    let mut a = a.as_slice().iter().peekable();
-    let mut b = b.as_slice().iter().peekable();
+/// A link in two lists, with its delivery in each that has it.
+#[derive(Clone, Copy, Debug)]
+pub struct SideBySide {
+    /// Node at the other end.
+    pub node: NodeId,
+    /// Delivery in the first list.
+    pub before: Option<f64>,
+    /// Delivery in the second list.
+    pub after: Option<f64>,
+}
+
+/// Returns the links of two lists, in ascending order of their nodes.
+pub fn side_by_side(before: &Links, after: &Links) -> impl Iterator<Item = SideBySide> {
+    let mut a = before.as_slice().iter().peekable();
+    let mut b = after.as_slice().iter().peekable();
     core::iter::from_fn(move || {
         let node = match (a.peek(), b.peek()) {
             (Some((a, _)), Some((b, _))) => *a.min(b),
             (Some((node, _)), None) | (None, Some((node, _))) => *node,
             (None, None) => return None,
         };
+
         let here = |(other, _): &&(NodeId, f64)| *other == node;
         let delivery = |link: &(NodeId, f64)| link.1;
-        Some((node, a.next_if(here).map(delivery), b.next_if(here).map(delivery)))
+        let before = a.next_if(here).map(delivery);
+        let after = b.next_if(here).map(delivery);
+        Some(SideBySide { node, before, after })
     })
 }
 

@@ -108,12 +108,14 @@ impl Paths {
                 Direction::From => (from, to),
                 Direction::To => (to, from),
             };
+
             if self.parent(far) == Some(near) {
                 return true;
             }
             let cost = graph.cost(from, to, metric).filter(|_| self.reaches(near));
             cost.is_some_and(|cost| self.distance(near) + cost < self.distance(far))
         };
+
         let Change { from, to, .. } = change;
         passes(from, to) || (metric.counts_back() && passes(to, from))
     }
@@ -173,6 +175,7 @@ fn reach(graph: &Graph, start: Slot, direction: Direction, metric: Metric) -> Ve
             }
         }
     }
+
     reached
 }
 

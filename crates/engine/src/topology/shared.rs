@@ -21,6 +21,7 @@ impl SharedStates {
     pub fn share(&self, node: NodeId, state: LinkState) -> Arc<LinkState> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let versions = kept.entry(node).or_default();
+
         // Two nodes may believe different things of one version: where one of them was lied to.
         if let Some(same) = versions.iter().rev().find(|known| ***known == state) {
             return Arc::clone(same);

@@ -32,6 +32,21 @@ struct Node {
     rng: ChaCha8Rng,
 }
 
+/// Links, and the time.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    topology: &'a Topology,
+    now: Instant,
+}
+
+/// A frame on the air.
+#[derive(Clone)]
+struct Sent {
+    sender: NodeId,
+    kind: u8,
+    body: Vec<u8>,
+}
+
 impl Node {
     fn new(id: u16) -> Self {
         let id = NodeId(id);
@@ -39,46 +54,44 @@ impl Node {
         Self { id, engine, rng: rng::stream(1, id, "braid", "bench") }
     }
 
-    fn with<R>(
-        &mut self,
-        (topology, now): (&Topology, Instant),
-        call: impl FnOnce(&mut Braid, &mut Context<'_>) -> R,
-    ) -> R {
+    fn with<R>(&mut self, at: At<'_>, call: impl FnOnce(&mut Braid, &mut Context<'_>) -> R) -> R {
         let mut counters = Counters::default();
         let mut events = VecDeque::new();
         let mut cx = Context {
-            now,
+            now: at.now,
             me: self.id,
             epoch: 1,
             mtu: 1467,
-            topology,
+            topology: at.topology,
             rng: &mut self.rng,
             counters: &mut counters,
             events: &mut events,
             storage: &mut MemoryStorage::default(),
         };
+
         call(&mut self.engine, &mut cx)
     }
 
     /// Hears a frame.
-    fn hear(&mut self, at: (&Topology, Instant), (sender, kind, body): &(NodeId, u8, Vec<u8>)) {
-        let frame = Frame { sender: *sender, start: StartId(1), service: ID, kind: *kind, body };
+    fn hear(&mut self, at: At<'_>, sent: &Sent) {
+        let Sent { sender, kind, ref body } = *sent;
+        let frame = Frame { sender, start: StartId(1), service: ID, kind, body };
         self.with(at, |engine, cx| engine.handle_frame(cx, &frame));
     }
 
     /// Fills a frame, if there is one to send, and learns that it was sent.
-    fn fill(&mut self, at: (&Topology, Instant)) -> Option<(NodeId, u8, Vec<u8>)> {
-        self.engine.offer(at.1)?;
+    fn fill(&mut self, at: At<'_>) -> Option<Sent> {
+        self.engine.offer(at.now)?;
         let mut body = Vec::new();
         let filled = self.with(at, |engine, cx| engine.fill(cx, &mut body))?;
         let report = TxReport { result: TxResult::Sent, airtime: AIRTIME, heard_by: None };
         self.with(at, |engine, cx| engine.handle_tx_report(cx, report));
-        Some((self.id, filled.kind, body))
+        Some(Sent { sender: self.id, kind: filled.kind, body })
     }
 }
 
 /// Frames that the relay hears, and when.
-type Heard = Vec<(Instant, (NodeId, u8, Vec<u8>))>;
+type Heard = Vec<(Instant, Sent)>;
 
 /// Returns what a relay heard in a run of source, relay and destination, whose links lose every
 /// third frame, until it has heard [`FRAMES`] packets.
@@ -89,11 +102,12 @@ fn heard(topology: &Topology) -> Heard {
     let mut packets = 0;
     for step in 0.. {
         now = now + AIRTIME;
-        let at = (topology, now);
+        let at = At { topology, now };
         while source.engine.below_low_watermark(NodeId(3)) {
             let packet = vec![step as u8; BYTES];
             source.with(at, |engine, cx| engine.handle_packet(cx, NodeId(3), &packet)).unwrap();
         }
+
         // The three take turns, as far as they have something to send.
         let order = [step, step + 1, step + 2].map(|i| i % 3);
         let nodes = [&mut source, &mut relay, &mut destination];
@@ -106,14 +120,16 @@ fn heard(topology: &Topology) -> Heard {
             }
             node.hear(at, &frame);
             if *to == 1 {
-                packets += usize::from(frame.1 == DATA);
+                packets += usize::from(frame.kind == DATA);
                 frames.push((now, frame.clone()));
             }
         }
+
         if packets == FRAMES {
             break;
         }
     }
+
     frames
 }
 
@@ -127,17 +143,20 @@ fn relays(criterion: &mut Criterion) {
         let work = |mut node: Node| {
             let mut sent = 0;
             for (now, frame) in &frames {
-                let at = (&topology, *now);
+                let at = At { topology: &topology, now: *now };
                 node.hear(at, frame);
                 sent += usize::from(node.fill(at).is_some());
             }
+
             let status = node.engine.coding(frames[frames.len() - 1].0).unwrap();
             let combines = !status.why_not.iter().any(|why| why.starts_with("no combinations"));
             assert!(sent > FRAMES / 2 && combines, "{sent} frames of a relay, {status:?}");
             node
         };
+
         bencher.iter_batched(|| Node::new(2), work, BatchSize::SmallInput);
     });
+
     group.finish();
 }
 

@@ -72,8 +72,8 @@ const UNPAIRED: Duration = Duration::from_secs(5);
 /// at most: the next hop may handle a frame after the one that follows it.
 const UNCONFIRMED: Duration = Duration::from_millis(500);
 const MOST_UNCONFIRMED: u32 = 32;
-/// Time for which what it carries counts.
-const LATELY: Duration = Duration::from_secs(1);
+/// Time for which what it carries, and gains, counts.
+const CARRIES_FOR: Duration = Duration::from_secs(1);
 
 /// The next hop, as the node before it knows it.
 #[derive(Debug)]
@@ -167,28 +167,39 @@ impl Child {
     ) -> Option<u32> {
         let Said { state, number } = said;
         let Pace { room, packet_time } = pace;
+
+        // A frame that was overtaken tells nothing new.
         if self.standing.is_stale(number, now) {
             return None;
         }
+
+        // Its gain since then, over the frames that it had handled, is the link's delivery.
         let grown = state.total().saturating_sub(self.state.total());
         let covered = self.flight.cover(state.handled);
         let gain = f64::from(grown).min(covered);
+
         // Packets after the one that gave it all there was say nothing.
         let counted = if lacks { covered } else { covered.min(gain / self.delivery()) };
         if self.standing.was_heard() && counted > 0.0 {
             self.delivery.count(counted, gain);
         }
+
+        // Its word replaces what was believed. Packets that were given up here stay given up.
         self.count_pairs(state, now);
         self.unconfirmed = self.unconfirmed.filter(|known| state.needs <= known.first);
         let given_up = self.state.needs;
         self.state = state;
         self.skip_to(given_up);
+
+        // It answers, so nothing is awaited, and the time that it took is learned.
         if let Some(took) = self.standing.hear(number, now) {
             self.answers.add(took, &ANSWERS);
         }
         if grown > 0 {
             self.standing.note_gain(now);
         }
+
+        // Where it lacks something, or waits for room, silence counts as loss after a while.
         let has_room = state.backlog < self.room(room);
         if grown > 0 || has_room {
             self.quiet = 0;
@@ -202,12 +213,14 @@ impl Child {
     fn count_pairs(&mut self, state: State, now: Instant) {
         let delivery = self.delivery();
         self.paired.retain(|(packet, chance)| {
+            // Whether it arrived is not known yet.
             if self.flight.has(*packet) {
                 return true;
             }
             self.separated.add(delivery * chance, f64::from(u8::from(state.has(*packet))));
             false
         });
+
         if self.separated.value() < LEAST_SEPARATED {
             self.separated = FadingShare::starting_at(1.0, PRIOR, PAIRS);
             self.unpaired_until = now + UNPAIRED;
@@ -236,8 +249,10 @@ impl Child {
 
     /// Notes that the MAC there acknowledged the last frame, which carried this packet.
     pub(crate) fn acknowledge(&mut self, packet: u32, packet_time: Duration, now: Instant) {
+        // Its next report would say the same: the packet is there, and waits to be sent on.
         let backlog = self.backlog(packet_time, now);
         self.flight.settle_last();
+
         // If these did not count, only frames in doubt would.
         self.delivery.count(1.0, 1.0);
         match packet.checked_sub(self.state.needs) {
@@ -245,14 +260,18 @@ impl Child {
             Some(0) => self.skip_to(packet + 1 + self.state.leads.trailing_ones()),
             Some(far) => self.state.leads |= 1_u32.checked_shl(far - 1).unwrap_or(0),
         }
+
         if !self.state.ends {
             self.state.backlog = (backlog.ceil() as u8).saturating_add(1);
         }
+
+        // The MAC acknowledges before the node handles the frame, which may still be lost there.
         let known = self.unconfirmed.filter(|known| now.since(known.since) < UNCONFIRMED);
         self.unconfirmed = known.or(Some(Unconfirmed { first: packet, since: now }));
         self.standing.note_present(now);
         self.standing.note_gain(now);
         self.quiet = 0;
+
         // A node that gives turns is asked if it does not give one in time.
         self.lost_at = self.state.turn.map(|_| now + self.pause(false, packet_time));
     }
@@ -293,6 +312,8 @@ impl Child {
     /// Returns the time until what is sent now counts as lost. Answers come within a time that is
     /// learned, as of acknowledgments (RFC 6298).
     fn pause(&self, asks: bool, packet_time: Duration) -> Duration {
+        // The answer to a question comes after a learned time. A report that is not asked for may
+        // wait longer, and so may one in turns.
         let is_answered = asks && self.state.turn.is_none();
         let first = if is_answered {
             self.answers.wait(&ANSWERS, packet_time)
@@ -311,12 +332,12 @@ impl Child {
     /// Returns the share of packets that arrive there, as counted, and of its frames that arrive
     /// here, as link state told when it became the next hop; `None` if it was not heard lately.
     pub(crate) fn carries(&self, now: Instant) -> Option<(f64, f64)> {
-        (now.since(self.standing.heard_at()) < LATELY).then(|| (self.delivery(), self.back))
+        (now.since(self.standing.heard_at()) < CARRIES_FOR).then(|| (self.delivery(), self.back))
     }
 
     /// Returns whether it got packets lately.
     pub(crate) fn gains(&self, now: Instant) -> bool {
-        now.since(self.standing.gained_at()) < LATELY
+        now.since(self.standing.gained_at()) < CARRIES_FOR
     }
 
     /// Returns how many frames a packet takes by unicast, which is acknowledged.
@@ -390,6 +411,8 @@ impl Child {
         if self.state.turn.is_some() {
             return self.came();
         }
+
+        // Without turns it sends on all the time.
         let passed_on =
             now.since(self.standing.heard_at()).as_secs_f64() / packet_time.as_secs_f64();
         (self.came() - passed_on / PASSES_ON).max(0.0)
@@ -455,12 +478,16 @@ impl Child {
         now: Instant,
     ) {
         let Filling { carries, repeats, asks, .. } = *filling;
+
+        // The packet counts as in flight, and as in vain until the next hop gains.
         self.flight.note_filled(filling, now);
         if carries {
             self.standing.note_sent(self.delivery());
         }
         self.sent_at = now;
         self.quiet += u32::from(repeats);
+
+        // A question that is awaited is repeated, or a new one is asked.
         let is_asked = self.standing.asked_at().is_some();
         if asks {
             self.standing.note_asked(now);
@@ -468,6 +495,7 @@ impl Child {
         if repeats {
             self.standing.note_missed(self.answer_chance(), now);
         }
+
         // A packet that does not ask does not put off the answer that is awaited.
         let lost_at = now + self.pause(asks, packet_time).mul_f64(1.0 + jitter);
         let awaited = self.lost_at.filter(|_| is_asked && !asks);

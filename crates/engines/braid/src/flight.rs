@@ -1,6 +1,6 @@
 //! Frames on their way to the next hop, and which of them its state covers.
 //!
-//! What the next hop says of itself was written some time before it is heard, and says nothing of
+//! The state that a next hop tells was written some time before it is heard, and says nothing of
 //! frames that came to it afterwards. So it names the last frame that it had handled, and how long
 //! before it wrote that was:
 //!
@@ -17,7 +17,7 @@ use ncmesh_engine::time::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// Frames that are remembered at most, and those among them that a state may name again.
-const MOST: usize = 512;
+const MAX_FRAMES: usize = 512;
 const NAMED: usize = 64;
 
 /// The last frame that a node had handled when it wrote its state.
@@ -80,10 +80,11 @@ impl Flight {
     pub(crate) fn note_filled(&mut self, filling: &Filling, now: Instant) {
         // The MAC takes one frame at a time, so the one before was sent.
         self.note_sent(now);
-        if self.frames.len() >= MOST || self.covered > NAMED {
+        if self.frames.len() >= MAX_FRAMES || self.covered > NAMED {
             self.frames.pop_front();
             self.covered = self.covered.saturating_sub(1);
         }
+
         let Filling { number, packet, carries, .. } = *filling;
         let weight = f64::from(u8::from(carries));
         self.frames.push_back(Sent { number, packet, weight, ended: None });
@@ -117,6 +118,7 @@ impl Flight {
                 self.frames[named].ended.is_some_and(|first| ended <= first + handled.ago)
             }
         };
+
         let covered = self.frames.iter().enumerate().take_while(|frame| is_covered(*frame)).count();
         let before = self.pending();
         self.covered = self.covered.max(covered);

@@ -105,6 +105,7 @@ impl Flow {
             me if me == id.destination => Role::Destination,
             _ => Role::Listener,
         };
+
         let now = cx.now;
         Self {
             id,
@@ -188,6 +189,7 @@ impl Flow {
         let symbol = pack(packet);
         let is_alike = |last: &[u8]| symbol::is_real_time(last) == symbol::is_real_time(&symbol);
         let fits = |last: &[u8]| is_alike(last) && last.len() + symbol.len() <= longest;
+
         // A packet that joined one that was given up would never be sent.
         let given_up = self.child.as_ref().map_or(self.passed, |child| child.state.needs);
         if let Some(open) = self.open.filter(|open| *open >= given_up)
@@ -196,6 +198,8 @@ impl Flow {
         {
             return;
         }
+
+        // It is the next packet of the flow, and the last for now that others may join.
         let number = self.needs;
         self.window.absorb(Coded { first: number, coefficients: vec![1], symbol });
         self.since.insert(number, now);
@@ -223,6 +227,8 @@ impl Flow {
     pub(crate) fn absorb(&mut self, coded: Coded, now: Instant) -> Option<bool> {
         let end = coded.first + coded.coefficients.len() as u32;
         self.listen(end);
+
+        // Packets that are needed no more teach nothing, and a window is bounded.
         if end <= self.needs {
             return Some(false);
         }
@@ -231,12 +237,14 @@ impl Flow {
         }
         let is_innovative = self.window.absorb(coded);
         if is_innovative {
+            // Each packet has its own time, from when something was first known of it.
             let known = &mut self.since;
             for lead in self.window.leads(0) {
                 known.entry(lead).or_insert(now);
             }
             self.advance();
         }
+
         Some(is_innovative)
     }
 
@@ -273,6 +281,7 @@ impl Flow {
     /// comes no more.
     pub(crate) fn pop_packets(&mut self, now: Instant) -> Option<Vec<Vec<u8>>> {
         loop {
+            // The next packet in order goes up, unless it went early.
             if let Some(symbol) = self.window.packet(self.delivered) {
                 let is_new = !self.early.remove(&self.delivered);
                 let packets = if is_new { symbol::packets(symbol) } else { Vec::new() };
@@ -284,12 +293,16 @@ impl Flow {
                 }
                 continue;
             }
+
+            // Real-time traffic goes up early, in any order.
             let mut here = self.window.leads(self.delivered).filter(|n| !self.early.contains(n));
             if let Some((early, symbol)) = here.find_map(|n| Some((n, self.real_time(n)?))) {
                 let packets = symbol::packets(symbol);
                 self.early.insert(early);
                 return Some(packets);
             }
+
+            // Packets that the node before has given up come no more.
             let known = self.window.leads(self.delivered).find(|n| self.is_known(*n));
             let reach = self.window.reach(self.delivered).unwrap_or(self.delivered);
             if reach < self.no_more {
@@ -297,11 +310,14 @@ impl Flow {
                 self.delivered = next.map_or(self.no_more, |next| next.min(self.no_more));
                 continue;
             }
+
             // A packet that is missing, or not decoded, holds up those behind it.
             let Some(known) = known else {
                 self.gap_since = None;
                 return None;
             };
+
+            // A gap holds up the packets behind it for a while; then the missing ones are given up.
             let since = *self.gap_since.get_or_insert(now);
             if now < since + GAP {
                 return None;
@@ -356,6 +372,7 @@ impl Flow {
             }
             Some(false) => {
                 let is_before = sender == self.id.source || self.upstream.parent == Some(sender);
+
                 // Where neither of the two is heard, another node's way counts, too, unless that
                 // one has its packets from here.
                 let is_fed = |child: &Child| self.hops.lead(child.node, sender, destination);
@@ -416,6 +433,7 @@ impl Flow {
             (_, Some(child)) => child.state.needs.saturating_sub(KEPT),
             (_, None) => self.no_more,
         };
+
         let start = if self.role == Role::Source { below } else { below.min(self.no_more) };
         let start = start.max(self.needs.saturating_sub(2 * CAPACITY));
         self.window.forget_before(start);
@@ -436,6 +454,8 @@ impl Flow {
         if best == now {
             return;
         }
+
+        // The new next hop has no packet that the old one was not seen to have.
         let needs = match &self.child {
             Some(child) => child.state.needs,
             None => {
@@ -443,12 +463,15 @@ impl Flow {
                 held.min(self.needs).max(self.passed)
             }
         };
+
         self.passed = needs;
         self.child = best.map(|node| {
             let there = cx.topology.delivery(cx.me, node);
             let back = cx.topology.delivery(node, cx.me);
             Child::new(node, needs, Link { there, back }, cx.now)
         });
+
+        // Packets that only the old one may have are sent again.
         self.sent.clear();
         self.alone = None;
     }
@@ -458,6 +481,8 @@ impl Flow {
     pub(crate) fn hear_child(&mut self, said: Said, pace: Pace, now: Instant) -> f64 {
         let state = said.state;
         let Some(child) = &mut self.child else { return 0.0 };
+
+        // It lacks something if this node has a dimension behind what it needs.
         let from = state.needs.max(child.state.needs);
         let lacks = self.window.leads(from).any(|lead| !state.has(lead));
         let gained = child.hear(said, lacks, pace, now);
@@ -523,12 +548,13 @@ impl Flow {
             Some(last) if self.is_known(last) => Some(Next::Plain(last)),
             _ => self.unsent().next().map(Next::Plain),
         };
+
         if !child.answers(now) || !child.can_take(room, packet_time, now) {
             return question;
         }
 
-        // What was lost for certain comes before what is new, so that the destination does not wait
-        // for it. Real-time traffic goes before both: the destination hands it up out of order.
+        // Packets that were lost for certain come before new ones, so that the destination does not
+        // wait for them. Real-time traffic goes before both: it is handed up out of order.
         let is_lost = |lead: &u32| self.sent.contains(lead) && !child.flight.has(*lead);
         let lost = self.lacking().filter(|lead| is_lost(lead) && self.is_known(*lead));
         let uncertain = self.lacking().filter(|lead| child.flight.has(*lead)).count();
@@ -540,6 +566,7 @@ impl Flow {
             }
             first.get_or_insert(packet);
         }
+
         if let Some(first) = first {
             return Some(Next::Plain(first));
         }
@@ -590,6 +617,8 @@ impl Flow {
                 let symbol = self.window.packet(number)?.to_vec();
                 Some(Coded { first: number, coefficients: vec![1], symbol })
             }
+
+            // A combination of all packets that were sent and may be lost.
             Next::Repair => {
                 let start = self.lacking().find(|lead| self.is_sent(*lead))?;
                 let packets = start..start.saturating_add(WIDTH.into());
@@ -599,11 +628,13 @@ impl Flow {
             }
             Next::Ask => Some(Coded { first, coefficients: vec![1], symbol: Vec::new() }),
         };
-        // What was sent to this node over too wide a range cannot be sent on.
+
+        // Combinations that span too many packets cannot be sent on.
         let Some(coded) = coded else {
             self.child.as_mut()?.skip_to(first + 1);
             return None;
         };
+
         let known = self.lacking().count();
         let child = self.child.as_mut()?;
         if next == Next::Repair {
@@ -612,6 +643,7 @@ impl Flow {
         let repeats = child.is_overdue(now);
         let carries = next != Next::Ask;
         let packet = if let Next::Plain(number) = next { Some(number) } else { None };
+
         // The last packet for now asks. If more are on their way, one of several is enough, for an
         // answer takes the time of a frame. In a turn the next hop says what it has with the next
         // turn that it gives.
@@ -644,6 +676,7 @@ impl Flow {
             poll,
             oldest,
         };
+
         Some((header, coded))
     }
 
@@ -660,17 +693,21 @@ impl Flow {
     /// is told of the first that comes.
     pub(crate) fn expire(&mut self, deadline: Duration, now: Instant) -> u64 {
         let Some(child) = &self.child else { return 0 };
+
+        // Packets are given up from the front only: up to the first that is still of use.
         let waiting = self.since.range(child.state.needs..);
         let is_late = |lead: &u32, since: &Instant| {
             let lifetime = if self.real_time(*lead).is_some() { deadline } else { LIFETIME };
             now >= *since + lifetime
         };
+
         let late: Vec<u32> =
             waiting.take_while(|(n, since)| is_late(n, since)).map(|(n, _)| *n).collect();
         if let (Some(last), Some(child)) = (late.last(), &mut self.child) {
             child.skip_to(last + 1);
             self.follow_next_hop();
         }
+
         late.len() as u64
     }
 

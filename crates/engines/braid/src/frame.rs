@@ -31,8 +31,7 @@ pub(crate) const WIDTH: u8 = 64;
 /// sums of numbers do not overflow.
 pub(crate) const LAST: u32 = 1 << 31;
 
-/// What a node says of itself in each of its frames: what it has of the stream, and who is behind
-/// it.
+/// State of a node, told in each of its frames: what it has of the stream, and what is behind it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
     /// Packets before this one it has, or needs no more.

@@ -4,7 +4,7 @@ use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
 /// Nodes of a flow whose next hops are remembered, at most.
-const MOST: usize = 32;
+const MAX_NODES: usize = 32;
 
 /// The next hops that nodes of a flow were last heard to have.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct Hops {
 impl Hops {
     /// Notes that a node sends its packets to this next hop.
     pub(crate) fn note(&mut self, node: NodeId, next_hop: NodeId) {
-        if self.next.len() < MOST || self.next.contains_key(&node) {
+        if self.next.len() < MAX_NODES || self.next.contains_key(&node) {
             self.next.insert(node, next_hop);
         }
     }
@@ -24,7 +24,7 @@ impl Hops {
     /// destination; `None` if that is not known.
     pub(crate) fn lead(&self, from: NodeId, to: NodeId, destination: NodeId) -> Option<bool> {
         let way = std::iter::successors(Some(from), |at| self.next.get(at).copied());
-        let mut way = way.take(MOST).skip_while(|at| *at != to && *at != destination);
+        let mut way = way.take(MAX_NODES).skip_while(|at| *at != to && *at != destination);
         way.next().map(|end| end == to)
     }
 }
@@ -65,7 +65,7 @@ mod tests {
         for node in 10..100 {
             hops.note(NodeId(node), NodeId(1));
         }
-        assert_eq!(hops.next.len(), MOST);
+        assert_eq!(hops.next.len(), MAX_NODES);
         hops.note(NodeId(10), NodeId(9));
         assert_eq!(lead(&hops, 10, 1), Some(false));
     }

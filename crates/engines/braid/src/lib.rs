@@ -78,7 +78,7 @@ use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
 use ncmesh_engine::toolkit::hop::{AnswerSlot, PacketTime};
-use ncmesh_engine::toolkit::passing::{Passing, is_passed_on, outcome, way};
+use ncmesh_engine::toolkit::passing::{Addresses, Passing, is_passed_on, outcome, way};
 use ncmesh_engine::toolkit::precedence::Precedence;
 use ncmesh_engine::toolkit::silence::Silence;
 use ncmesh_engine::topology::Metric;
@@ -223,6 +223,7 @@ impl Braid {
     /// Takes packets of two flows in one frame, as far as this node can separate them.
     fn handle_pair(&mut self, cx: &mut Context<'_>, sender: NodeId, pair: Pair) {
         let separated = [0, 1].map(|i: usize| {
+            // One part is found if this node can make the packet of the other.
             let (header, coded) = &pair.parts[1 - i];
             let flow = self.flows.get(&header.flow.key()).filter(|flow| flow.id == header.flow)?;
             Some(pair.without(&flow.express(coded)?, i))
@@ -249,17 +250,21 @@ impl Braid {
     ) {
         let id = header.flow;
         let is_for_me = header.next_hop == cx.me;
+
+        // Leave the channel to the turn, or to the answer, of a node that this one may not hear.
         self.heed_turn(cx, sender, id, header.state, None);
         if header.poll && !is_for_me && !hears(cx, cx.me, header.next_hop) {
             self.silence.leave_to_answer(self.answered_by(cx.now));
         }
-        // What is sent to this node all the time is right, where it contradicts what it believes.
+        // If every frame for seconds contradicts this node's state, that is wrong: it begins again.
         if let Some(flow) = self.flows.get_mut(&id.key()).filter(|flow| !flow.is_source())
             && is_for_me
             && flow.note_conflict(id, header.oldest, cx.now)
         {
             self.flows.remove(&id.key());
         }
+
+        // Find the flow, or begin one: at its end, as its next hop, or to overhear it for pairs.
         match self.flows.get(&id.key()) {
             Some(flow) if id == flow.id => {}
             Some(flow) if !id.is_later(flow.id) => return cx.counters.drop(DropReason::Stale),
@@ -275,6 +280,8 @@ impl Braid {
             }
             _ => return,
         }
+
+        // Every frame says what its sender has. If that is the next hop, it answers this node.
         let said = Said { state: header.state, number: header.number };
         self.hear_state(cx, id, sender, said, true);
         let packet_time = self.packet_time();
@@ -283,6 +290,8 @@ impl Braid {
             return;
         };
 
+        // A frame for this node makes it a relay. It tells of the previous hop: which of its frames
+        // arrived, whether they collide, and which packets come no more.
         let mut used = None;
         if is_for_me {
             flow.take_part();
@@ -297,16 +306,22 @@ impl Braid {
             }
             flow.note_oldest(header.oldest);
         }
+
+        // The packet itself.
         let is_innovative = match coded.map(|coded| flow.absorb(coded, cx.now)) {
             Some(Some(is_innovative)) => is_innovative,
             Some(None) => return cx.counters.drop(DropReason::Full),
             None => false,
         };
+
+        // The previous hop learns what is here by the next frame of this node, or by a report.
         if is_for_me {
             let sends = flow.next(room, packet_time, cx.now).is_some();
             let packet = Arrived { is_innovative, polls: header.poll };
             flow.upstream.note_packet(packet, sends, packet_time, cx.now);
         }
+
+        // Consequences: another role, room again, packets for the host, the next turn.
         flow.leave_when_done();
         flow.note_room(room, cx.now);
         self.counters.heard(id.source, id.destination, is_innovative);
@@ -329,6 +344,8 @@ impl Braid {
         let room = self.config.backlog;
         let known = self.flows.get_mut(&id.key());
         let Some(flow) = known.filter(|flow| flow.id == id) else { return };
+
+        // The way may have changed since the last frame.
         flow.heard_at = cx.now;
         flow.route(cx, METRIC);
         // Only who sends packets on needs to know what others have.
@@ -340,6 +357,9 @@ impl Braid {
         if !flow.can_have(state) {
             return cx.counters.drop(DropReason::Malformed);
         }
+
+        // The next hop's word corrects what is believed of it. A node further on only ends what is
+        // needed no more.
         if is_child {
             self.forwarding += flow.hear_child(said, Pace { room, packet_time }, cx.now);
             if sends {
@@ -374,8 +394,8 @@ impl Braid {
         self.heed_turn(cx, report.child, report.flow, report.state, Some(report.parent));
         let said = Said { state: report.state, number: report.number };
         self.hear_state(cx, report.flow, report.child, said, false);
-        let ends = (report.child, report.next_hop, report.parent);
-        if is_passed_on(cx.topology, cx.me, ends, METRIC) {
+        let Report { child: author, next_hop, parent: to, .. } = report;
+        if is_passed_on(cx.topology, cx.me, Addresses { author, next_hop, to }, METRIC) {
             let key = (report.flow.key(), report.child, report.parent);
             if !self.passing.admit(key, report, cx.now) {
                 cx.counters.drop(DropReason::Full);
@@ -401,6 +421,9 @@ impl Braid {
         if self.turns.is_anothers(now) || now < self.silence.until() {
             return None;
         }
+
+        // The flow that waited longest sends. Real-time traffic goes first where it has precedence, else
+        // last, so that it keeps no flow out.
         let ready = self.ready(now).min_by_key(|(ends, flow, next)| {
             let is_urgent = flow.is_urgent(*next);
             let goes_first = is_urgent && self.precedence.is_given();
@@ -457,6 +480,7 @@ impl Braid {
 
     /// Returns when an answer to a frame that was sent just now should be over.
     fn answered_by(&self, now: Instant) -> Instant {
+        // The slowest next hop may be the one that answers.
         let children = self.flows.values().filter_map(|flow| flow.child.as_ref());
         let learned = children.map(Child::answer_time).max().unwrap_or_default();
         now + ANSWER_SLOT.length(learned, self.packet_time())
@@ -630,7 +654,7 @@ impl Engine for Braid {
         match core::mem::replace(&mut self.on_air, OnAir::Nothing) {
             OnAir::Nothing => {}
             OnAir::Passing(key) => {
-                let result = outcome(cx.topology, (cx.me, way_to(cx, key.2)), report.result);
+                let result = outcome(cx.topology, cx.me, way_to(cx, key.2), report.result);
                 self.passing.handle_tx_result(key, result, cx.now);
             }
             OnAir::Alone(ends, packet) => self.settle_alone(ends, packet, report.result, cx.now),

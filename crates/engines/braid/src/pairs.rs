@@ -47,6 +47,7 @@ impl Braid {
             let their = their_child.separates(their, cx.now);
             Some((*ends, next, [mine, their], other.sent_at))
         });
+
         let sum = |chances: &[f64; 2]| chances.iter().sum::<f64>();
         let worth = others.filter(|(_, _, chances, _)| sum(chances) >= LEAST_SEPARATED);
         let best = worth

@@ -4,8 +4,8 @@ use super::METRIC;
 use super::child::Child;
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::around::around;
 use ncmesh_engine::toolkit::flow::FlowInstance;
+use ncmesh_engine::toolkit::hop::{Avoided, around};
 use ncmesh_engine::topology::Metric;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
@@ -29,9 +29,8 @@ const REMEMBERED: Duration = Duration::from_secs(30);
 pub(crate) struct Route {
     /// Deliveries of links that are far below what link state tells, and for how long that counts.
     poor: BTreeMap<NodeId, (f64, Instant)>,
-    /// Next hops that never answered for this flow, or that hardly any packet reached, and for how
-    /// long that counts.
-    worthless: BTreeMap<NodeId, Instant>,
+    /// Next hops that never answered for this flow, or that hardly any packet reached.
+    avoided: Avoided,
     /// Since when another next hop is clearly better.
     better_since: Option<Instant>,
 }
@@ -56,26 +55,28 @@ impl Route {
             let silent = child.is_given_up(cx.now).then(|| SILENT * child.delivery());
             Some((child.node, silent.or_else(|| child.poor_delivery())?))
         });
+
         if let Some((node, delivery)) = poor {
             self.poor.insert(node, (delivery, cx.now + REMEMBERED));
         }
-        self.worthless.retain(|_, until| cx.now < *until);
         let brings_nothing = |child: &&Child| {
             let is_mute = child.is_given_up(cx.now) && child.is_unheard();
             is_mute || child.poor_delivery().is_some_and(|delivery| delivery < NOTHING)
         };
+
         if let Some(child) = child.filter(brings_nothing) {
-            self.worthless.insert(child.node, cx.now + REMEMBERED);
+            self.avoided.avoid(child.node, cx.now);
         }
 
         let paths = cx.topology.paths_to(destination, metric);
         let own = paths.distance(cx.me);
         let cost = |node: NodeId| {
-            let (told, back) =
-                (cx.topology.delivery(cx.me, node), cx.topology.delivery(node, cx.me));
+            let told = cx.topology.delivery(cx.me, node);
+            let back = cx.topology.delivery(node, cx.me);
             let present = child.filter(|child| child.node == node);
             let carried = present.and_then(|c| c.carries(cx.now));
             let (carries, brings) = carried.unwrap_or_default();
+
             // One that was poor and is the next hop again counts by what it carries now.
             let has_recovered = carried.is_some() && poor.is_none();
             let remembered = self.poor.get(&node).filter(|_| !has_recovered);
@@ -84,20 +85,24 @@ impl Route {
             let link = 1.0 / metric.success(delivery, back.max(brings));
             etx.map_or(f64::INFINITY, |etx| etx + link)
         };
+
         let shortest = paths.parent(cx.me);
         let best = match shortest.filter(|node| self.poor.contains_key(node)) {
             None => shortest,
             Some(_) => {
                 let neighbors = cx.topology.links_from(cx.me).map(|(node, _)| node);
                 let best = neighbors.chain(shortest).min_by(|a, b| cost(*a).total_cmp(&cost(*b)));
+
                 // Nothing comes of the only way that link state shows. It measures with short
                 // frames, and somebody may pass on those alone.
-                let is_worthless = best.is_some_and(|node| self.worthless.contains_key(&node));
-                let is_out = |node| self.worthless.contains_key(&node);
-                if is_worthless && let Some(node) = around(cx, &paths, metric, is_out) {
+                let is_out = |node| self.avoided.contains(node, cx.now);
+                if best.is_some_and(is_out)
+                    && let Some(node) = around(cx, &paths, metric, is_out)
+                {
                     self.better_since = None;
                     return Some(node);
                 }
+
                 best
             }
         };
@@ -106,6 +111,7 @@ impl Route {
             self.better_since = None;
             return best;
         };
+
         let cost_now = cost(old);
         let is_under_way = child.is_some_and(|child| child.gains(cx.now));
         let hysteresis = if is_under_way { HYSTERESIS_UNDER_WAY } else { HYSTERESIS };
@@ -113,6 +119,7 @@ impl Route {
             self.better_since = None;
             return now;
         }
+
         let since = *self.better_since.get_or_insert(cx.now);
         if cost_now.is_finite() && cx.now < since + STEADY {
             return now;

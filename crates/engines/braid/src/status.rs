@@ -40,11 +40,13 @@ impl Braid {
             _ if least > LOSSLESS => Some("no combinations: the next hops miss almost nothing"),
             _ => Some("no combinations: the next hops say in time what they miss"),
         };
+
         let pairs = match self.paired_at {
             Some(at) if is_recent(at) => None,
             _ if children.len() < 2 => Some("no pairs: one flow alone is sent from here"),
             _ => Some("no pairs: the next hops should not have each other's packets"),
         };
+
         combinations.into_iter().chain(pairs).map(Into::into).collect()
     }
 }

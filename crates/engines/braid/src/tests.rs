@@ -168,17 +168,17 @@ impl Bench {
     }
 
     /// Hears a data frame of `sender` to `next_hop`.
-    fn data(&mut self, (sender, next_hop): (u16, u16), change: Header, coded: &Coded) {
+    fn data(&mut self, sender: u16, next_hop: u16, change: Header, coded: &Coded) {
         let mut body = Vec::new();
         Header { next_hop: NodeId(next_hop), ..change }.write(coded, &mut body);
         self.frame(sender, DATA, &body);
     }
 
     fn report(&mut self, child: u16, number: u16, state: State) {
-        self.report_of(FLOW, child, (number, state));
+        self.report_of(FLOW, child, number, state);
     }
 
-    fn report_of(&mut self, flow: FlowInstance, child: u16, (number, state): (u16, State)) {
+    fn report_of(&mut self, flow: FlowInstance, child: u16, number: u16, state: State) {
         let child = NodeId(child);
         let me = self.me;
         let mut body = Vec::new();
@@ -233,7 +233,7 @@ impl Bench {
 fn a_relay_sends_packets_on_as_they_are_and_repairs_what_was_lost() {
     let mut bench = Bench::new(2);
     for number in 0..5 {
-        bench.data((1, 2), header(0), &plain(number));
+        bench.data(1, 2, header(0), &plain(number));
     }
     assert_eq!(bench.drain(), [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)]);
     // The next hop lacks packets 1 and 3: they go again as they are.
@@ -254,7 +254,7 @@ fn a_relay_asks_after_each_packet_unless_more_are_on_their_way() {
         let change = Header { state: State { more, ..header(0).state }, ..header(0) };
         let sent = (0..6).filter_map(|number| {
             bench.now = bench.now + PACKET_TIME;
-            bench.data((1, 2), Header { number: number as u16, ..change }, &plain(number));
+            bench.data(1, 2, Header { number: number as u16, ..change }, &plain(number));
             let (_, body) = bench.fill()?;
             let (header, _) = Header::parse(&body).unwrap();
             assert_eq!(header.state.more, more);
@@ -269,10 +269,10 @@ fn a_relay_asks_after_each_packet_unless_more_are_on_their_way() {
 #[test]
 fn it_waits_while_the_next_hop_has_enough() {
     let mut bench = Bench::new(2);
-    bench.data((1, 2), header(0), &plain(0));
+    bench.data(1, 2, header(0), &plain(0));
     assert_eq!(bench.drain(), [(0, 1)]);
     bench.report(3, 1, State { backlog: 8, ..state(1, 0) });
-    bench.data((1, 2), header(0), &plain(1));
+    bench.data(1, 2, header(0), &plain(1));
     assert_eq!(bench.drain(), []);
     let room = bench.engine.poll_timeout(bench.now).unwrap();
     assert!(room > bench.now && room < bench.now + Duration::from_millis(20));
@@ -284,14 +284,14 @@ fn it_waits_while_the_next_hop_has_enough() {
 fn the_destination_hands_up_in_order_and_goes_on_when_a_packet_comes_no_more() {
     let mut bench = Bench::new(4);
     for number in [0, 2, 3] {
-        bench.data((3, 4), header(0), &plain(number));
+        bench.data(3, 4, header(0), &plain(number));
     }
     assert_eq!(bench.packets(), [vec![b'I', 0]]);
-    bench.data((3, 4), header(0), &plain(1));
+    bench.data(3, 4, header(0), &plain(1));
     assert_eq!(bench.packets(), [vec![b'I', 1], vec![b'I', 2], vec![b'I', 3]]);
     // Packets 4 and 5 are given up by the relay; 7 is waited for, but not for ever.
-    bench.data((3, 4), header(6), &plain(6));
-    bench.data((3, 4), header(6), &plain(8));
+    bench.data(3, 4, header(6), &plain(6));
+    bench.data(3, 4, header(6), &plain(8));
     assert_eq!(bench.packets(), [vec![b'I', 6]]);
     bench.now = bench.now + Duration::from_millis(500);
     bench.with(Braid::handle_timeout);
@@ -306,7 +306,7 @@ fn the_destination_hands_up_in_order_and_goes_on_when_a_packet_comes_no_more() {
 fn packets_that_wait_too_long_are_given_up() {
     let mut bench = Bench::new(2);
     for number in 0..3 {
-        bench.data((1, 2), header(0), &plain(number));
+        bench.data(1, 2, header(0), &plain(number));
     }
     bench.now = bench.now + Duration::from_secs(2);
     bench.with(Braid::handle_timeout);
@@ -348,7 +348,7 @@ fn small_packets_share_a_symbol_while_it_waits() {
     assert_eq!(bench.drain(), [(2, 1)]);
     let mut end = Bench::new(4);
     let symbol = [pack(b"one"), pack(b"two"), vec![0; 3]].concat();
-    end.data((3, 4), header(0), &Coded { symbol, ..plain(0) });
+    end.data(3, 4, header(0), &Coded { symbol, ..plain(0) });
     assert_eq!(end.packets(), [b"one", b"two"]);
 }
 
@@ -379,7 +379,7 @@ fn gain(bench: &mut Bench, more: u32) {
     let child = flow.child.as_ref().unwrap();
     let node = child.node.0;
     let needs = (child.state.needs + more).min(all);
-    bench.report_of(id, node, (needs as u16, state(needs, 0)));
+    bench.report_of(id, node, needs as u16, state(needs, 0));
     bench.with(Braid::handle_timeout);
 }
 
@@ -476,19 +476,19 @@ fn a_report_sent_nowhere_is_passed_on_by_the_node_on_the_way() {
 #[test]
 fn a_next_hop_cannot_have_more_than_there_is() {
     let mut bench = Bench::new(2);
-    bench.data((1, 2), header(0), &plain(0));
+    bench.data(1, 2, header(0), &plain(0));
     bench.report(3, 1, state(1_000_000, 0));
     assert_eq!(bench.counters.dropped(DropReason::Malformed), 1);
     assert_eq!(bench.drain(), [(0, 1)]);
-    bench.data((1, 2), header(0), &plain(500));
+    bench.data(1, 2, header(0), &plain(500));
     assert_eq!(bench.counters.dropped(DropReason::Full), 1);
 }
 
 #[test]
 fn a_jump_to_the_last_number_takes_no_time() {
     let mut bench = Bench::new(4);
-    bench.data((3, 4), header(0), &plain(0));
-    bench.data((3, 4), header(frame::LAST), &plain(frame::LAST));
+    bench.data(3, 4, header(0), &plain(0));
+    bench.data(3, 4, header(frame::LAST), &plain(frame::LAST));
     bench.with(Braid::handle_timeout);
     assert_eq!(bench.packets(), [vec![b'I', 0], vec![b'I', 0]]);
 }
@@ -555,11 +555,11 @@ proptest! {
             let number = (leads >> 8) as u16;
             let change = Header { state, number, poll: byte > 99, ..header(oldest) };
             match what {
-                0..3 => bench.data((sender, other), change, &plain(oldest + u32::from(byte % 9))),
+                0..3 => bench.data(sender, other, change, &plain(oldest + u32::from(byte % 9))),
                 3..5 => {
                     let coefficients = [&[1], &vec![byte; usize::from(byte % 64)][..]].concat();
                     let coded = Coded { coefficients, ..plain(oldest) };
-                    bench.data((sender, other), change, &coded);
+                    bench.data(sender, other, change, &coded);
                 }
                 5 => bench.report(sender, number, state),
                 6 => bench.with(Braid::handle_timeout),

@@ -21,7 +21,7 @@
 use super::flow::Flow;
 use super::frame::State;
 use super::pairs::{are_hidden, hears};
-use super::upstream::LATELY;
+use super::upstream::PARENT_COUNTS;
 use super::{Braid, Ends};
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
@@ -115,11 +115,14 @@ impl Braid {
     /// 0.8x if it does.
     fn taking_turns(&mut self, cx: &Context<'_>) -> Option<BTreeSet<NodeId>> {
         self.turns.collided_at.filter(|at| cx.now.since(*at) < KEEP)?;
+
+        // Sources that have packets for this node now.
         let parents: BTreeSet<NodeId> = self
             .flows
             .values()
             .filter_map(|flow| flow.waiting_parent(cx.now).filter(|node| *node == flow.id.source))
             .collect();
+
         // Small answers of several nodes, as TCP's acknowledgments to a gateway, are no reason.
         let is_busy = |flow: &&Flow| flow.upstream.parent_state.backlog >= BUSY;
         let waiting = self.flows.values().filter(is_busy);
@@ -128,7 +131,9 @@ impl Braid {
         if busy.any(|a| parents.iter().any(|b| are_hidden(cx, a, *b))) {
             self.turns.hidden_at = Some(cx.now);
         }
-        self.turns.hidden_at.filter(|at| cx.now.since(*at) < LATELY && !parents.is_empty())?;
+        self.turns
+            .hidden_at
+            .filter(|at| cx.now.since(*at) < PARENT_COUNTS && !parents.is_empty())?;
         Some(parents)
     }
 
@@ -144,6 +149,8 @@ impl Braid {
         to: Option<NodeId>,
     ) {
         let Some(turn) = state.turn else { return };
+
+        // A turn is over once as many packets wait there as may.
         let packets = turn.saturating_sub(state.backlog).min(TURN);
         let is_giver = |flow: &Flow| flow.child.as_ref().is_some_and(|child| child.node == giver);
         let is_own = self.flows.get(&id.key()).is_some_and(is_giver);
@@ -151,9 +158,12 @@ impl Braid {
             self.silence.end_turn(giver);
             return;
         }
+
         if to.is_some_and(|to| hears(cx, cx.me, to)) {
             return;
         }
+
+        // The turn lasts as long as its packets take, and a silence after them.
         let packet_time = self.packet_time();
         let until = cx.now + packet_time.mul_f64(SLOT * f64::from(packets) + SILENCE);
         if self.silence.leave_to_turn(giver, until, cx.now) {
@@ -178,19 +188,26 @@ impl Braid {
             return self.pass_turn(cx.now, None, &parents, &[]);
         };
         let holder = turn.holder;
+
+        // Its frames use up the turn, those that were lost on the way included.
         if let Some(used) = used.filter(|used| Some(used.node) == holder) {
             turn.left = turn.left.saturating_sub(used.frames.min(TURN.into()) as u8);
             turn.until = until;
             let left = turn.left;
             self.let_wait(holder, left);
         }
+
         let Some(turn) = &self.turns.turn else { return };
+
+        // A turn ends when it is used up, when nothing came for a while, or when its holder has
+        // nothing to send any more.
         let is_used_up = turn.left == 0;
         let is_silent = turn.until <= cx.now;
         let is_over = match &holder {
             Some(node) => is_used_up || is_silent || !parents.contains(node),
             None => is_silent && self.next(cx.now).is_none(),
         };
+
         if is_over {
             self.pass_turn(cx.now, holder, &parents, &[]);
         }
@@ -221,6 +238,8 @@ impl Braid {
         told: &[Ends],
     ) {
         let has_room = |node: &&NodeId| self.room_for(**node) > 0;
+
+        // The round goes by ids, this node last. A node without room here is left out.
         let after = |node| parents.range((Excluded(node), Unbounded)).find(has_room).copied();
         let first = parents.iter().find(has_room).copied();
         let mut holder = last.map_or(first, after);
@@ -244,6 +263,8 @@ impl Braid {
                 }
             }
         }
+
+        // The next holder learns of its turn by a report, unless a frame on the way tells it.
         let left = holder.map_or(TURN, |node| self.room_for(node));
         self.turns.turn = Some(Turn { holder, left, until: now + silence });
         self.let_wait(holder, left);

@@ -16,7 +16,7 @@ const REPORT: ReportPolicy = ReportPolicy { loss: 0.2, copies: 4, between: WAIT 
 /// Packet times for which a report waits for a data frame that says the same, and between copies.
 const WAIT: f64 = 3.0;
 /// Time for which what a parent said counts.
-pub(crate) const LATELY: Duration = Duration::from_millis(500);
+pub(crate) const PARENT_COUNTS: Duration = Duration::from_millis(500);
 
 /// The way up of a flow at one node.
 #[derive(Debug, Default)]
@@ -88,12 +88,12 @@ impl Upstream {
 
     /// Returns the node that sends packets to this one, if it was heard recently.
     pub(crate) fn present_parent(&self, now: Instant) -> Option<NodeId> {
-        self.parent.filter(|_| now.since(self.heard_at) < LATELY)
+        self.parent.filter(|_| now.since(self.heard_at) < PARENT_COUNTS)
     }
 
     /// Returns whether more packets wait there, or on the way there, by what that node said lately.
     pub(crate) fn has_more(&self, now: Instant) -> bool {
-        now.since(self.heard_at) < LATELY && self.parent_state.more
+        now.since(self.heard_at) < PARENT_COUNTS && self.parent_state.more
     }
 
     /// Lets a report go out at `at`, unless one is due before.

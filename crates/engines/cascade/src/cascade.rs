@@ -11,7 +11,7 @@ use ncmesh_engine::file::{Begun, Manifest};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::bounded::MAX_FLOWS;
 use ncmesh_engine::toolkit::hop::PacketTime;
-use ncmesh_engine::toolkit::passing::{Passing, is_passed_on, outcome, way};
+use ncmesh_engine::toolkit::passing::{Addresses, Passing, is_passed_on, outcome, way};
 use ncmesh_engine::{Context, Filled, Frame, TxReport};
 use ncmesh_transfer::frame::{self, Announcement, write_packet};
 use ncmesh_transfer::sink::{self, SinkOutcome, SinkPhase};
@@ -105,7 +105,7 @@ impl Carrier for Cascade {
     }
 
     fn overhead(&self, _: usize, packets: u8) -> usize {
-        DataHeader::MOST + usize::from(packets)
+        DataHeader::MAX_LEN + usize::from(packets)
     }
 
     fn open(&mut self, cx: &mut Context<'_>, source: &FileSource) {
@@ -162,6 +162,7 @@ impl Carrier for Cascade {
             }
             return;
         }
+
         let is_innovative = heard != Heard::Redundant;
         cx.counters.note_payload(is_innovative);
         let sink = transfers.sinks.get_mut(&flow);
@@ -220,6 +221,7 @@ impl Carrier for Cascade {
             self.on_air = OnAir::Nothing;
             return Some(Filled { kind: frame::REPORT, to });
         }
+
         let (key, report) = self.passing.due(cx.now)?;
         let next_hop = way_to(cx, report.parent);
         Report { next_hop, ..report.clone() }.write(out);
@@ -247,10 +249,12 @@ impl Carrier for Cascade {
             Some(source) => self.encode(cx, source, next, systematic, out),
             None => self.recode(next, cx.rng, out),
         };
+
         if !is_filled {
             out.truncate(start);
             return None;
         }
+
         let is_native = systematic.is_some();
         cx.counters.note_filled(if is_native { Payload::Native } else { Payload::Coded });
         Some(Filled { kind: frame::DATA, to: None })
@@ -260,7 +264,7 @@ impl Carrier for Cascade {
         match core::mem::replace(&mut self.on_air, OnAir::Nothing) {
             OnAir::Nothing => {}
             OnAir::Passing(key) => {
-                let result = outcome(cx.topology, (cx.me, way_to(cx, key.2)), report.result);
+                let result = outcome(cx.topology, cx.me, way_to(cx, key.2), report.result);
                 self.passing.handle_tx_result(key, result, cx.now);
             }
             OnAir::Data { flow: id, polls } => {
@@ -303,6 +307,7 @@ impl Carrier for Cascade {
                     let number = flow.next_number();
                     self.say_farewell(cx, id, parent, number);
                 }
+
                 if is_over {
                     self.flows.remove(&id);
                 }
@@ -367,9 +372,11 @@ impl Cascade {
                 let oldest = relayed().min_by_key(|(_, flow)| flow.heard_at).map(|(id, _)| *id)?;
                 self.flows.remove(&oldest);
             }
+
             let held = Held::new(manifest.clone(), Role::Relay);
             self.flows.insert(id, Flow::new(held, cx.rng, cx.now));
         }
+
         self.flows.get_mut(&id)
     }
 
@@ -394,12 +401,13 @@ impl Cascade {
                 if let Some(child) = flow.children.get_mut(&sender) {
                     child.note_own(cx.now);
                 }
-                flow.hear_child(cx, sender, (header.number, &header.wants));
+                flow.hear_child(cx, sender, header.number, &header.wants);
                 flow.make_way(sender, packet_time, cx.now);
             } else {
                 flow.lose_child(sender, header.number, cx.now);
             }
         }
+
         flow.note_elsewhere(cx, sender, header, packet_time);
         if flow.held.is_source() {
             return Heard::Redundant;
@@ -413,6 +421,7 @@ impl Cascade {
         if !is_wanted || (flow.held.is_spoiled(generation) && !is_from_parent) {
             return Heard::Redundant;
         }
+
         // A parent is kept in spite of its false packets where there is no other.
         if is_avoided && !is_from_parent {
             return Heard::Dropped(DropReason::Blamed);
@@ -450,6 +459,7 @@ impl Cascade {
             }
             flow.held.drop_last();
         }
+
         true
     }
 
@@ -475,6 +485,7 @@ impl Cascade {
                 _ => SinkOutcome::BatchForged,
             },
         };
+
         self.record_check(cx, id, generation, outcome != SinkOutcome::BatchForged);
         if outcome == SinkOutcome::WriteFailed {
             self.stop_receiving(id);
@@ -490,6 +501,7 @@ impl Cascade {
             let lately = |at| cx.now.since(at) < pause;
             sink.phase == SinkPhase::Verifying || !sink.acknowledged_at.is_some_and(lately)
         });
+
         if is_due {
             transfers.acknowledge_progress(cx, id);
         }
@@ -510,6 +522,7 @@ impl Cascade {
             }
             flow.spoil(generation, cx.now);
         }
+
         flow.upstream.report(cx.now);
     }
 
@@ -529,8 +542,10 @@ impl Cascade {
                     self.review_parent(cx, id, false);
                 }
             }
+
             return false;
         };
+
         let blame = &mut cx.counters.blame;
         let liars = given.into_iter().filter(|(node, given)| blame.note(*node, *given, cx.now));
         if liars.count() > 0 {
@@ -555,13 +570,16 @@ impl Cascade {
             if let Some(flow) = self.flows.get_mut(&id) {
                 flow.lose_child(report.child, report.number, cx.now);
             }
+
             // A report for another node, whose link may bring nothing from this child: whoever lies
             // on a way that exists passes it on.
-            let ends = (report.child, report.next_hop, report.parent);
-            let has_room =
-                !is_passed_on(cx.topology, cx.me, ends, METRIC) || self.pass_on(report, cx.now);
-            return if has_room { Ok(()) } else { Err(DropReason::Full) };
+            let Report { child: author, next_hop, parent: to, .. } = report;
+            let passes =
+                is_passed_on(cx.topology, cx.me, Addresses { author, next_hop, to }, METRIC);
+            let is_full = passes && !self.pass_on(report, cx.now);
+            return if is_full { Err(DropReason::Full) } else { Ok(()) };
         }
+
         let manifest = manifest.ok_or(DropReason::UnknownFlow)?;
         let wants_nothing = report.wants.lowest().is_none();
         let packet_time = self.packet_time.value();
@@ -573,10 +591,12 @@ impl Cascade {
             None => self.join(cx, manifest).ok_or(DropReason::Full)?,
             Some(flow) => flow,
         };
+
         if let Some(child) = flow.children.get_mut(&report.child) {
             if child.is_stale(report.number, cx.now) {
                 return Err(DropReason::Stale);
             }
+
             // A child whose own frames arrive speaks for itself, unless its reports take another
             // way.
             let is_near = || way(cx.topology, report.child, cx.me, METRIC) == cx.me;
@@ -586,8 +606,9 @@ impl Cascade {
                 return Err(DropReason::Disputed);
             }
         }
+
         flow.heard_at = cx.now;
-        flow.hear_child(cx, report.child, (report.number, &report.wants));
+        flow.hear_child(cx, report.child, report.number, &report.wants);
         self.answering.hear_answer(id, packet_time, cx.now);
         self.review_parent(cx, id, false);
         Ok(())
@@ -640,11 +661,13 @@ impl Cascade {
             source.is_none_or(|source| source.may_send(Quorum::Half, now))
                 && transfers.is_within_bound(*id, now)
         };
+
         let ready = self.flows.iter().filter(|(id, _)| may_send(id)).filter_map(|(id, flow)| {
             let generation = flow.next_generation(now)?;
             let is_background = transfers.background(*id).is_some();
             Some(NextPacket { is_background, sent_at: flow.sent_at, flow: *id, generation })
         });
+
         ready.min()
     }
 

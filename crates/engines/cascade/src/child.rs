@@ -180,6 +180,7 @@ impl Child {
             self.pending.clear();
             self.flight.clear();
         }
+
         self.land(now);
         self.standing.hear(number, now);
         self.trials = 0;
@@ -191,6 +192,7 @@ impl Child {
         let mut gained = false;
         self.pending.retain(|generation, pending| {
             let Some(before) = before.rank(*generation) else { return false };
+
             // A later frame tells the rest, for which this one had no room.
             if *generation >= listed_until {
                 return true;
@@ -217,18 +219,21 @@ impl Child {
                 Some(_) => landed.max(gain),
                 None => pending.sent.min(gain / delivery),
             };
+
             self.delivery.count(counted, gain);
 
             // Only one poll that brought the news: of several, nobody knows which was answered.
             if after.is_none() && pending.polls == 1 {
                 self.answers.add(now.since(pending.polled_at), &ANSWERS);
             }
+
             // Its answer is due as long as the poll, or what follows it, is on its way.
             let lost_at = pending.lost_at.filter(|_| in_flight > 0.0);
             let polls = if gain > 0.0 && lost_at.is_none() { 0 } else { pending.polls };
             *pending = Pending { sent: in_flight, elsewhere: 0.0, polls, lost_at, ..*pending };
             after.is_some()
         });
+
         if gained {
             self.standing.note_gain(now);
         }
@@ -245,11 +250,13 @@ impl Child {
                 let after = after.unwrap_or_else(|| packets(sent.generation));
                 before.rank(sent.generation).map_or(0, |before| after.saturating_sub(before))
             });
+
             if *left > 0 {
                 *left -= 1;
                 landed = place + 1;
             }
         }
+
         self.flight.drain(..landed);
     }
 
@@ -359,6 +366,7 @@ impl Child {
         now: Instant,
     ) {
         let Overheard { generation, rank, delivery } = overheard;
+
         // A sender that holds no more than the child has nothing new for it.
         if self.lacks(generation, rank).is_none_or(Self::is_served) {
             return;

@@ -97,7 +97,8 @@ impl Flow {
         &mut self,
         cx: &Context<'_>,
         node: NodeId,
-        (number, wants): (u16, &Wants),
+        number: u16,
+        wants: &Wants,
     ) {
         if wants.lowest().is_none() {
             self.children.remove(&node);
@@ -113,6 +114,7 @@ impl Flow {
                 self.upstream.report(cx.now);
             }
         }
+
         self.drop_unwanted();
     }
 
@@ -190,6 +192,7 @@ impl Flow {
             None => Wants::nothing(),
             Some(first) => Wants::from(first, (first..self.held.len()).map(rank), listed),
         };
+
         // How much a parent may send ahead depends on what this node still holds for the child that
         // lacks fewest generations. Counting those of the slowest child would hold back the others
         // for a branch that is slow anyway. What is whole beyond a gap does not count: the gap must
@@ -200,6 +203,7 @@ impl Flow {
             let before = begun.take_while(|g| *g < end);
             before.filter(|g| self.held.is_whole(*g) && child.wants.rank(*g).is_some()).count()
         };
+
         let backlog = self.children.values().map(lacking).min().unwrap_or(0);
         Wants {
             backlog: backlog.min(usize::from(u8::MAX)) as u8,
@@ -247,6 +251,7 @@ impl Flow {
                 Worth::Nothing => {}
             }
         }
+
         later
     }
 
@@ -260,6 +265,7 @@ impl Flow {
         if rank == 0 || (!is_whole && now < self.wary_until) {
             return Worth::Nothing;
         }
+
         // One packet serves all children at once, so it is worth sending if a single one lacks
         // something. A generation that is not whole waits until all who want it are far behind,
         // since what this node still receives makes each packet more likely to be innovative.
@@ -276,6 +282,7 @@ impl Flow {
                 can_wait &= child.delivery() < defer_below;
             }
         }
+
         let is_worth_it =
             if is_whole { is_lacking || is_unanswered } else { is_lacking && are_far_behind };
         match is_worth_it {
@@ -308,12 +315,14 @@ impl Flow {
             is_due |= child.note_sent(generation, packet_time, now);
             are_served &= child.lacks(generation, rank).is_none_or(Child::is_served);
         }
+
         let poll = are_served || is_due;
         if poll {
             for child in self.children.values_mut() {
                 child.note_poll(generation, packet_time, now);
             }
         }
+
         self.sent_at = now;
         let header = DataHeader {
             flow: self.held.manifest.flow,
@@ -325,6 +334,7 @@ impl Flow {
             parent: self.upstream.parent.unwrap_or(me),
             wants,
         };
+
         (header, systematic)
     }
 
@@ -409,7 +419,7 @@ mod tests {
         let hash = [0; 32];
         let manifest = Manifest { flow: ID, name: "f".into(), geometry, root, hash };
         let mut flow = Flow::new(Held::new(manifest, Role::Relay), cx.rng, cx.now);
-        flow.hear_child(cx, NodeId(3), (1, &Wants::from(0, [].into_iter(), 200)));
+        flow.hear_child(cx, NodeId(3), 1, &Wants::from(0, [].into_iter(), 200));
         flow
     }
 

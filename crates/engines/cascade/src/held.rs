@@ -174,6 +174,7 @@ impl Held {
             let decoder = Box::new(Decoder::new(shape));
             Generation::Open { decoder, origins: Vec::new() }
         };
+
         let origin = Origin { sender, is_vouched: packet.header.rank >= packets };
         let payload = packet.payload;
         match self.generations.entry(generation).or_insert_with(begin) {

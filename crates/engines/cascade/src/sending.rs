@@ -46,6 +46,7 @@ impl Sending {
             let encoder = source.encoder(cx, generation, used.map(|(_, encoder)| encoder))?;
             self.encoders.insert(generation, encoder);
         }
+
         self.encoders.get(&generation)
     }
 }

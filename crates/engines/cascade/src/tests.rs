@@ -3,7 +3,9 @@
 use super::cascade::Cascade;
 use super::frame::{Data, DataHeader, Report, Wants};
 use ncmesh_engine::counters::{Counters, DropReason};
-use ncmesh_engine::file::{BatchSet, FileLimits, Geometry, Manifest, Outgoing, Stage, merkle};
+use ncmesh_engine::file::{
+    Allowance, BatchSet, FileLimits, Geometry, Manifest, Outgoing, Stage, merkle,
+};
 use ncmesh_engine::rng::{stream, unit};
 use ncmesh_engine::storage::{MemoryStorage, Storage, StorageError};
 use ncmesh_engine::testing::symmetric;
@@ -91,7 +93,8 @@ impl Node {
     fn with<T>(
         &mut self,
         me: NodeId,
-        (topology, now): (&Topology, Instant),
+        topology: &Topology,
+        now: Instant,
         work: impl FnOnce(&mut FileMulticast<Cascade>, &mut Context<'_>) -> T,
     ) -> T {
         let mut cx = Context {
@@ -143,13 +146,11 @@ impl Net {
             receivers: receivers.iter().map(|n| NodeId(*n)).collect(),
             done: BTreeMap::new(),
             open: false,
-            background: None,
-            limit_bps: None,
+            allowance: Allowance::default(),
         };
         let source = net.nodes.get_mut(&NodeId(1)).unwrap();
         source.storage.memory.provide(FLOW, net.contents.clone());
-        let mesh = (&net.topology, now);
-        source.with(NodeId(1), mesh, |engine, cx| engine.send(cx, outgoing)).unwrap();
+        source.with(NodeId(1), &net.topology, now, |engine, cx| engine.send(cx, outgoing)).unwrap();
         net
     }
 
@@ -189,7 +190,7 @@ impl Net {
             (kind, None)
         } else {
             let Some(node) = self.nodes.get_mut(&id) else { return false };
-            let filled = node.with(id, (&self.topology, now), |engine, cx| {
+            let filled = node.with(id, &self.topology, now, |engine, cx| {
                 engine.handle_timeout(cx);
                 engine.offer(now)?;
                 engine.fill(cx, &mut body)
@@ -223,21 +224,19 @@ impl Net {
         };
         let report = TxReport { result, airtime: AIRTIME, heard_by: None };
         if let Some(node) = self.nodes.get_mut(&id) {
-            let mesh = (&self.topology, self.now);
-            node.with(id, mesh, |engine, cx| engine.handle_tx_report(cx, report));
+            node.with(id, &self.topology, self.now, |engine, cx| {
+                engine.handle_tx_report(cx, report);
+            });
         }
         true
     }
 
     fn hear(&mut self, at: NodeId, sender: NodeId, kind: u8, body: &[u8]) {
-        let (mesh, frame) = (
-            (&self.topology, self.now),
-            Frame { sender, start: StartId(1), service: SERVICE, kind, body },
-        );
+        let frame = Frame { sender, start: StartId(1), service: SERVICE, kind, body };
         let node = self.nodes.get_mut(&at).unwrap();
-        node.with(at, mesh, |engine, cx| engine.handle_frame(cx, &frame));
+        node.with(at, &self.topology, self.now, |engine, cx| engine.handle_frame(cx, &frame));
         while let Some(event) = node.events.pop_front() {
-            node.with(at, mesh, |engine, cx| match event {
+            node.with(at, &self.topology, self.now, |engine, cx| match event {
                 Event::Announced(manifest) => {
                     let none = BatchSet::none(manifest.geometry.batches());
                     engine.accept(cx, manifest.flow, none);
@@ -585,11 +584,10 @@ fn a_relay_that_cannot_write_for_a_while_passes_on_and_gets_the_file_when_it_can
     let mut net = Net::new(&line(&[1.0, 1.0]), &[2, 3], 1);
     net.nodes.get_mut(&NodeId(2)).unwrap().storage.fails = true;
     assert!(net.run(&[3], 10).is_some(), "it still forwards");
-    let mesh = (&net.topology, net.now);
     let relay = net.nodes.get_mut(&NodeId(2)).unwrap();
     assert_eq!(relay.engine.transfers()[0].stage, Stage::Open);
     relay.storage.fails = false;
     let none = BatchSet::none(Geometry::new(FILE as u64, 16, 200).unwrap().batches());
-    relay.with(NodeId(2), mesh, |engine, cx| engine.accept(cx, FLOW, none));
+    relay.with(NodeId(2), &net.topology, net.now, |engine, cx| engine.accept(cx, FLOW, none));
     assert!(net.run(&[2], 10).is_some());
 }

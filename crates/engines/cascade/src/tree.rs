@@ -22,6 +22,7 @@ pub(super) fn parents(
     receivers: impl Iterator<Item = NodeId>,
 ) -> BTreeMap<NodeId, NodeId> {
     let paths = topology.paths_from(source, METRIC);
+
     // Parents that a node may take, each with the length of the path by it.
     let parents_of = |node: NodeId| -> Vec<(NodeId, f64)> {
         let shortest = paths.parent(node).zip(paths.etx(node));
@@ -34,6 +35,7 @@ pub(super) fn parents(
             let etx = nearer + 1.0 / METRIC.success(there, topology.delivery(node, parent));
             (etx <= longest).then_some((parent, etx))
         };
+
         let others = state.hears.iter().filter(|(n, _)| **n != first);
         let others = others.filter_map(|(n, there)| by((*n, *there)));
         others.chain([(first, own)]).collect()
@@ -49,6 +51,7 @@ pub(super) fn parents(
             parents
         });
     };
+
     for node in receivers.filter(|node| *node != source && paths.reaches(*node)) {
         add(node, &mut open, &mut takers);
     }
@@ -70,6 +73,7 @@ pub(super) fn parents(
             add(parent, &mut open, &mut takers);
         }
     }
+
     chosen
 }
 

@@ -13,10 +13,11 @@ use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
+use ncmesh_engine::toolkit::hop::Avoided;
 use ncmesh_engine::toolkit::report::{ReportPolicy, ReportTimer};
 use ncmesh_engine::topology::Paths;
 use ncmesh_wire::NodeId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// How much cheaper the path by another parent must be, and in how many checks in a row. Estimates
 /// waver; each change costs what the old parent has on its way.
@@ -32,10 +33,9 @@ const QUIET_BELOW: f64 = 0.25;
 /// Most neighbours whose packets are counted.
 const MOST_COUNTED: usize = 64;
 /// Rounds of questions without an answer after which a parent counts as silent, and after which it
-/// is avoided, and for how long.
+/// is avoided.
 const SILENT: u32 = 2;
 const GIVE_UP: u32 = 5;
-const AVOIDED: Duration = Duration::from_secs(30);
 /// Polls in a row, or rounds of questions without an answer, after which reports go by unicast.
 /// Beside a connection that hid its children's reports from a relay of `building`, a file took 31 s
 /// with 2, 32 with 3, 33 with 5, and up to 400 without. Alone it takes 15 s with any.
@@ -62,11 +62,10 @@ pub(super) struct Upstream {
     better: u32,
     /// Packets counted of neighbours.
     links: BTreeMap<NodeId, Counted>,
-    /// Neighbours that did not serve this node, or spoiled what it took from them, and until when
-    /// others are preferred.
-    avoided: BTreeMap<NodeId, Instant>,
-    /// Neighbours of which nothing was heard of this transfer while they were the parent.
-    mute: BTreeSet<NodeId>,
+    /// Neighbours that did not serve this node, or spoiled what it took from them.
+    avoided: Avoided,
+    /// Ones among them of which nothing was heard of this transfer while they were the parent.
+    mute: Avoided,
     report: ReportTimer,
     /// Data packets of the parent in a row that asked for a report, and that were not wanted.
     polls: u32,
@@ -89,8 +88,8 @@ impl Upstream {
     /// Counts a frame with this number of a neighbour, of whose frames link state `told` that this
     /// share arrives.
     pub(super) fn count(&mut self, neighbor: NodeId, number: u16, told: f64) {
-        if self.mute.remove(&neighbor) {
-            self.avoided.remove(&neighbor);
+        if self.mute.forgive(neighbor) {
+            self.avoided.forgive(neighbor);
         }
         if self.links.len() >= MOST_COUNTED && !self.links.contains_key(&neighbor) {
             return;
@@ -108,6 +107,7 @@ impl Upstream {
         self.polls = if polls { self.polls.saturating_add(1) } else { 0 };
         self.asked = 0;
         self.ask_at = Some(now + QUIET);
+
         // The parent may send them to others, and know that this node does not want them.
         self.unwanted = if is_wanted { 0 } else { self.unwanted.saturating_add(1) };
         if polls || self.unwanted.is_power_of_two() {
@@ -140,6 +140,7 @@ impl Upstream {
             self.asked_at = self.asked_at.or(Some(now));
             self.asked = self.asked.saturating_add(1);
         }
+
         // A parent that asks again may not have heard the report: those whom this node does not
         // hear send at the same time.
         let extra = self.polls.saturating_sub(1);
@@ -162,7 +163,7 @@ impl Upstream {
 
     /// Notes that what was taken from a neighbour was forged.
     pub(super) fn avoid(&mut self, neighbor: NodeId, now: Instant) {
-        self.avoided.insert(neighbor, now + AVOIDED);
+        self.avoided.avoid(neighbor, now);
     }
 
     /// Returns whether no frame of this transfer was ever heard of the parent.
@@ -187,15 +188,14 @@ impl Upstream {
         is_child: impl Fn(NodeId) -> bool,
         is_check: bool,
     ) -> Option<NodeId> {
-        self.avoided.retain(|_, until| cx.now < *until);
-        self.mute.retain(|neighbor| self.avoided.contains_key(neighbor));
         let is_mute = self.is_mute(cx.now);
         if let Some(parent) = self.parent.filter(|_| is_mute || self.asked >= GIVE_UP) {
             self.avoid(parent, cx.now);
             if is_mute {
-                self.mute.insert(parent);
+                self.mute.avoid(parent, cx.now);
             }
         }
+
         let paths = cx.topology.paths_from(source, METRIC);
         let own = paths.etx(cx.me)?;
         let best = self.best(cx, &paths, own, is_child)?;
@@ -206,6 +206,7 @@ impl Upstream {
                 let planned = self.planned.filter(|p| self.cost(cx, &paths, *p) < limit);
                 self.adopt(planned.unwrap_or(best), cx.now);
             }
+
             return None;
         };
 
@@ -219,6 +220,7 @@ impl Upstream {
             self.adopt(best, cx.now);
             return Some(parent);
         }
+
         None
     }
 
@@ -240,7 +242,7 @@ impl Upstream {
         is_child: impl Fn(NodeId) -> bool,
     ) -> Option<NodeId> {
         let first = paths.parent(cx.me)?;
-        let is_out = self.is_worthless(cx, first) || (!self.mute.is_empty() && is_child(first));
+        let is_out = self.is_worthless(cx, first) || (self.mute.has_any(cx.now) && is_child(first));
         if !self.is_bad(cx, first) && !is_out {
             return Some(first);
         }
@@ -274,7 +276,7 @@ impl Upstream {
 
     /// Returns whether a neighbour serves nothing, or false packets.
     fn is_worthless(&self, cx: &Context<'_>, neighbor: NodeId) -> bool {
-        self.mute.contains(&neighbor) || cx.counters.blame.is_avoided(neighbor, cx.now)
+        self.mute.contains(neighbor, cx.now) || cx.counters.blame.is_avoided(neighbor, cx.now)
     }
 
     /// Returns the ETX from the source to this node by a parent.
@@ -293,7 +295,7 @@ impl Upstream {
     }
 
     fn is_avoided(&self, cx: &Context<'_>, neighbor: NodeId) -> bool {
-        self.avoided.contains_key(&neighbor) || cx.counters.blame.is_avoided(neighbor, cx.now)
+        self.avoided.contains(neighbor, cx.now) || cx.counters.blame.is_avoided(neighbor, cx.now)
     }
 
     /// Returns the share of a neighbour's packets that arrives, if it is far less than link state

@@ -66,6 +66,7 @@ impl Node {
             events: &mut events,
             storage: &mut MemoryStorage::default(),
         };
+
         call(&mut self.engine, &mut cx)
     }
 
@@ -92,10 +93,12 @@ fn source_frames(topology: &Topology) -> Vec<(NodeId, Vec<u8>)> {
             let to = NodeId(destination);
             node.with(topology, |engine, cx| engine.handle_packet(cx, to, &packet)).unwrap();
         }
+
         let mut frames = node.drain(topology);
         frames.truncate(PACKETS);
         frames.into_iter().map(move |frame| (NodeId(source), frame))
     });
+
     let [one, other] = frames;
     one.zip(other).flat_map(|(a, b)| [a, b]).collect()
 }
@@ -119,12 +122,15 @@ fn relays(criterion: &mut Criterion) {
                     node.with(&topology, |engine, cx| engine.handle_frame(cx, &frame));
                     data += node.drain(&topology).len();
                 }
+
                 assert!(data >= PACKETS, "{data} frames of a relay for {PACKETS} pairs");
                 node
             };
+
             bencher.iter_batched(|| Node::new(RELAY, relay), work, BatchSize::SmallInput);
         });
     }
+
     group.finish();
 }
 

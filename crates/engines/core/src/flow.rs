@@ -142,6 +142,7 @@ impl Flow {
             let generation = Generation::new(*header, decodes, parameters.relay, now);
             vacant.insert(generation.ok_or(DropReason::Malformed)?);
         }
+
         let generation = self.generations.get_mut(&header.id.number);
         let has_same_shape = generation.is_some_and(|known| known.update_header(header));
         if has_same_shape { Ok(lost) } else { Err(DropReason::Malformed) }
@@ -169,6 +170,7 @@ impl Flow {
                 }
             }
         }
+
         egress.next = 0;
         lost
     }
@@ -183,6 +185,7 @@ impl Flow {
                 egress.next += 1;
                 hand_up(packet);
             }
+
             // The generation is finished when the source has closed it and every packet is up.
             if !generation.has_full_rank() || egress.next < generation.header.count {
                 return;
@@ -224,6 +227,7 @@ impl Flow {
                 generation.answers_requests() && generation.has_full_rank()
             }
         };
+
         generation.sending.polling.due_at(own, parameters)
     }
 
@@ -249,6 +253,7 @@ impl Flow {
                     number
                 }
             };
+
             let Some(generation) = self.generations.get_mut(&number) else { break };
             if ingress.move_packet(generation, parameters, credit, now).is_none() {
                 break;
@@ -293,6 +298,7 @@ impl Flow {
             lost += if timed_out { u64::from(generation.header.count) } else { 0 };
             !timed_out
         });
+
         lost
     }
 
@@ -315,6 +321,7 @@ impl Flow {
         if let Some(generation) = self.generations.get_mut(&number) {
             generation.stage = Stage::Released;
         }
+
         // Younger ones may be released first. They stay until then, or a late frame would begin
         // them again.
         let is_released = |generation: &Generation| generation.stage == Stage::Released;

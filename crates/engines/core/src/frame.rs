@@ -403,6 +403,7 @@ pub(crate) fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summa
         RELAYED => (RelayedFeedback::parse(body).ok()?.feedback.id, "relayed feedback"),
         _ => return None,
     };
+
     let flow = Some(flow_of(id.flow.source, id.flow.destination));
     Some(Summary { flow, batch: Some(id.number), ..Summary::new(name, what) })
 }

@@ -57,8 +57,8 @@ pub(crate) struct Generation {
     pub begun_at: Instant,
     /// When an innovative packet last came.
     pub innovative_at: Instant,
-    /// What this node does as a relay of it. Fixed at its beginning, so that nobody waits for an
-    /// answer that another kind of relay would have given.
+    /// How this node relays it. Fixed at its beginning, so that no node waits for an answer that
+    /// another kind of relay would have given.
     relay: RelayMode,
     coder: Coder,
     /// Packets to be forwarded as they came.
@@ -222,6 +222,7 @@ impl Generation {
             true => Request::Stop,
             false => Request::More,
         };
+
         // Where packets go as they are, only exactly the missing ones help (NACK, table 3).
         let by_number = request == Request::More && !parameters.codes_within_flows;
         let most = if by_number { parameters.max_missing } else { 0 };

@@ -63,6 +63,7 @@ impl Ingress {
             closed: false,
             symbol_size: self.symbol_size,
         };
+
         self.next_generation = self.next_generation.wrapping_add(1);
 
         // A source sends combinations, or packets as they are; it is no relay of its own flow.

@@ -114,6 +114,7 @@ impl LinkMeter {
             received: c.received,
             sent: c.sent,
         };
+
         counters.into_iter().take(MAX_LINK_REPORTS).map(report).collect()
     }
 

@@ -40,6 +40,7 @@ impl Overheard {
             let generation = OverheardGeneration { coder, heard_at: now };
             self.generations.insert(header.id, generation);
         }
+
         // Redundant packets count as a sign of life, too.
         let generation = self.generations.get_mut(&header.id)?;
         generation.heard_at = now;

@@ -19,7 +19,7 @@ pub(crate) enum PairingRule {
 /// How an engine works.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameters {
-    /// What this node does as a relay of generations that begin from now on.
+    /// Relaying of generations that begin from now on.
     pub relay: RelayMode,
     /// Whether packets of one flow are combined with each other (intra-flow coding).
     pub codes_within_flows: bool,

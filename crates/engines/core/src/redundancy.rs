@@ -1,11 +1,11 @@
 //! Redundancy: how many packets are sent so that enough of them arrive (CORE, section 6.3).
 //!
-//! Of `n` packets sent over a link with success ratio `r`, `n r` arrive on average. A sender that
+//! A link with success ratio `r` delivers `n r` of `n` packets on average. A sender that
 //! stops there needs another round of feedback half of the time, so it goes further: by a fixed
 //! factor x, or until eq. 35 gives the probability that was asked for.
 
 /// Most packets that are sent for one that is to arrive. Bounds the sum of eq. 35.
-const MOST: usize = 200;
+const MAX_SENT_FOR_ONE: usize = 200;
 
 /// How far a node goes beyond what is enough on average.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,11 +47,12 @@ fn least_transmissions(wanted: usize, success: f64, probability: f64) -> usize {
     let mut sent = wanted;
     let mut last = libm::pow(success, wanted as f64);
     let mut arrived = last;
-    while arrived < probability && sent < MOST * wanted {
+    while arrived < probability && sent < MAX_SENT_FOR_ONE * wanted {
         last *= (1.0 - success) * sent as f64 / (sent + 1 - wanted) as f64;
         arrived += last;
         sent += 1;
     }
+
     sent
 }
 

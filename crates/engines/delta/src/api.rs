@@ -52,6 +52,7 @@ impl StreamEngine for Delta {
             sending.refused += 1;
             return Err(StreamPacketError::Burst);
         }
+
         sending.packets[layer] += 1;
         stream.change_lane(layer, cx.now, |lane| lane.push(pack(packet), cx.now + deadline));
         Ok(())

@@ -143,6 +143,7 @@ impl Child {
             paused_until: Instant::default(),
             pauses: 0,
         };
+
         Self {
             standing: Standing::new(now),
             receivers: 0,
@@ -177,6 +178,7 @@ impl Child {
             let given_up = GivenUp { before: state.layers[layer].oldest, crowded: 0 };
             self.judge(layer, given_up, now);
         }
+
         self.feeds = state.feeds;
         self.wants = state.wants;
         self.lag = state.lag;
@@ -316,6 +318,7 @@ impl Child {
         if self.standing.asked_at().is_some() {
             self.standing.note_missed(self.answered.value().max(LEAST_MISSED), now);
             self.answered.add(1.0, 0.0);
+
             // Had a frame arrived, an answer might have come: it is less likely now that it did.
             let back = (self.answered.value() / self.delivery()).min(1.0);
             for flying in &mut self.flying {
@@ -323,6 +326,7 @@ impl Child {
                 flying.chance = silent / (1.0 - flying.chance * back).max(f64::EPSILON);
             }
         }
+
         self.standing.note_asked(now);
     }
 

@@ -100,6 +100,7 @@ impl Delta {
             self.topology_version = cx.topology.version();
             self.choose_parents(cx);
         }
+
         let is_active = self.streams.known.values().any(Stream::tells);
         match (is_active, self.tick_at) {
             (true, None) => self.tick_at = Some(cx.now + TICK),
@@ -178,6 +179,7 @@ impl Delta {
             cx.counters.drop(DropReason::UnknownFlow);
             return false;
         };
+
         if stream.part.has_ended() {
             return false;
         }
@@ -198,6 +200,7 @@ impl Delta {
                     stream.note_departure();
                     self.report_soon(cx, state.flow);
                 }
+
                 return true;
             }
             Place::Refused(why) => {
@@ -216,6 +219,7 @@ impl Delta {
             there: cx.topology.delivery(cx.me, sender),
             back: cx.topology.delivery(sender, cx.me),
         };
+
         let covered = stream.log.covered_by(state);
         let new = || Child::new(ends, link, cx.now);
         let child = stream.part.children.entry(sender).or_insert_with(new);
@@ -230,6 +234,7 @@ impl Delta {
                 }
             }
         }
+
         if is_new {
             self.report_soon(cx, state.flow);
         }
@@ -253,6 +258,7 @@ impl Delta {
         if usize::from(head.layer) >= stream.part.layers.len() {
             return cx.counters.drop(DropReason::Malformed);
         }
+
         // A next hop that sends on is followed by those behind it, which are not heard here.
         let child = stream.part.children.get(&sender);
         if child.is_some_and(|child| child.feeds) {
@@ -270,6 +276,7 @@ impl Delta {
                 }
                 None => cx.counters.drop(DropReason::Full),
             }
+
             hand_up(cx, stream, usize::from(head.layer));
             stream.expire(cx.now);
         }
@@ -302,6 +309,7 @@ impl Delta {
             return None;
         }
         let packet_time = self.packet_time();
+
         // The base of every stream comes before enhancement layers of any.
         let lag = self.streams.known.values().map(|stream| stream.lag(now)).max();
         let is_held = lag >= Some(HOLD_OTHERS);
@@ -309,6 +317,7 @@ impl Delta {
             let next = stream.next(packet_time, is_held || stream.is_late(now), now)?;
             Some(Choice { flow: *flow, served_at: stream.served_at, next })
         });
+
         all.min_by_key(|choice| (choice.next.layer, choice.served_at, choice.flow))
     }
 
@@ -330,6 +339,7 @@ impl Delta {
             // No parent counts copies: a source, or a node that knows no way.
             stream.report = Default::default();
         }
+
         stream.part.leave_notices = stream.part.leave_notices.saturating_sub(1);
         self.on_air = OnAir::Report(flow);
         Some(Filled { kind: REPORT, to: None })
@@ -347,6 +357,7 @@ impl Delta {
             let is_plain = matches!(next.what, What::Plain(_));
             cx.counters.note_filled(if is_plain { Payload::Native } else { Payload::Coded });
         }
+
         self.on_air = OnAir::Data { flow, carries, answers };
         Some(Filled { kind: DATA, to: None })
     }
@@ -368,6 +379,7 @@ fn hand_up(cx: &mut Context<'_>, stream: &mut Stream, layer: usize) {
             cx.counters.drop(DropReason::Undecodable);
             continue;
         }
+
         receiver.receive(&Arrival { layer, bytes: packet.len(), number, age }, cx.now);
         cx.events.push_back(stream.part.event(layer, packet));
     }
@@ -394,6 +406,7 @@ impl Engine for Delta {
             },
             _ => cx.counters.drop(DropReason::Malformed),
         }
+
         self.update(cx);
     }
 
@@ -453,6 +466,7 @@ impl Engine for Delta {
                 }
             }
         }
+
         self.update(cx);
     }
 }

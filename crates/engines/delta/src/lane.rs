@@ -141,6 +141,7 @@ impl Lane {
             self.until.insert(lead, times.first + span.mul_f64(part));
             self.undecoded.insert(lead);
         }
+
         self.follow_needs();
         Some(true)
     }
@@ -157,6 +158,7 @@ impl Lane {
             let packet = unpacked.and_then(|unpacked| unpacked.packet).unwrap_or_default();
             packets.push(Decoded { number, packet: packet.to_vec() });
         }
+
         packets
     }
 
@@ -259,6 +261,7 @@ impl Lane {
             let Some(byte) = map.get_mut(bit / 8) else { break };
             *byte |= 1 << (bit % 8);
         }
+
         map.truncate(map.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
         Have { oldest: self.oldest, needs: self.needs, map }
     }

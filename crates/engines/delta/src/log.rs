@@ -81,10 +81,12 @@ impl Log {
             (Some(named), Some(ago)) => named.ended.map(|ended| ended + ago),
             _ => Some(Instant::from_nanos(u64::MAX)),
         };
+
         let is_covered = |sent: &&Sent| match (sent.ended, until) {
             (Some(ended), Some(until)) => ended <= until,
             _ => false,
         };
+
         let last = self.frames.iter().rev().find(is_covered);
         Covered { last: last.map(|sent| sent.number) }
     }

@@ -92,6 +92,7 @@ impl Choice {
                 let new = || FadingShare::starting_at(1.0, 0.0, HALF_LIFE);
                 parent.heard.get_or_insert_with(new).add(f64::from(sent), 1.0);
             }
+
             parent.heard_at = now;
             parent.handled = Some(Handled { number, at: now });
         }
@@ -138,6 +139,7 @@ impl Choice {
             (!is_loop)
                 .then_some(Way { node: *node, etx: if is_free { etx } else { AVOIDED * etx } })
         });
+
         let ways: Vec<Way> = ways.collect();
         let best = ways.iter().min_by(|a, b| a.etx.total_cmp(&b.etx));
         let Some(best) = best else {
@@ -152,12 +154,14 @@ impl Choice {
                 self.better_since = None;
                 return false;
             }
+
             let since = *self.better_since.get_or_insert(cx.now);
             let is_urgent = silent.is_some() || present.is_none();
             if parent.node == best.node || (!is_urgent && cx.now.since(since) < LASTING) {
                 return false;
             }
         }
+
         self.better_since = None;
         self.parent = Some(Parent {
             node: best.node,
@@ -167,6 +171,7 @@ impl Choice {
             back: cx.topology.delivery(cx.me, best.node),
             served_at: cx.now,
         });
+
         true
     }
 

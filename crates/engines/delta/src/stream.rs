@@ -295,6 +295,7 @@ impl Stream {
                     }
                 }
             }
+
             if is_lost {
                 lost.push(number);
             } else if is_flying {
@@ -316,6 +317,7 @@ impl Stream {
                 if is_one_hop { self.plain_or_repair(layer, lost) } else { What::Repair(lost) };
             return Some(Next { layer, what });
         }
+
         if let Some(new) = new {
             return Some(Next { layer, what: What::Plain(new) });
         }
@@ -330,6 +332,7 @@ impl Stream {
             lost.sort_unstable();
             return Some(Next { layer, what: self.plain_if_one(layer, lost) });
         }
+
         None
     }
 
@@ -345,6 +348,7 @@ impl Stream {
             self.question_at(child, packet_time).is_some_and(|at| at <= now)
                 && child.uncertain().is_some()
         };
+
         let child = self.part.children.values().find(is_due)?;
         let asked = child.asked_at().is_some();
 
@@ -357,11 +361,13 @@ impl Stream {
                     && !child.has(layer, *number)
                     && child.is_flying(layer, *number)
             });
+
             let mut numbers: Vec<u32> = flying.map(|(number, _)| number).collect();
             let first = numbers.first().copied().unwrap_or(0);
             numbers.retain(|number| number - first < WIDTH);
             Next { layer, what: self.plain_if_one(layer, numbers) }
         });
+
         let packets = may_lack.find(|next| next.what != What::Ask);
         let carries = asked && child.missed_answers() < WITH_PACKET;
         let ask = Next { layer: 0, what: What::Ask };
@@ -394,6 +400,7 @@ impl Stream {
                 Coded { first, coefficients: vec![1], symbol: Vec::new() }
             }
         };
+
         let number = self.log.number_frame(now);
         self.note_sent(number, next, &coded, now);
         let asked = self.asked(packet_time, now);
@@ -415,6 +422,7 @@ impl Stream {
             age_of_last: Head::age_of(self.age(*layer, last, now)),
             coefficients: coded.coefficients.get(1..).unwrap_or_default().to_vec(),
         };
+
         let mut made = Made { head, symbol: coded.symbol, answers };
         let room = cx.mtu.saturating_sub(made.head.len() + made.symbol.len());
         made.head.state = self.state(cx.me, number, room, now);
@@ -439,6 +447,7 @@ impl Stream {
                 packets.iter().copied().filter(|packet| *packet < end).collect()
             }
         };
+
         let is_plain = matches!(next.what, What::Plain(_));
         for child in self.part.children.values_mut() {
             let lacks = packets.iter().any(|packet| !child.has(next.layer, *packet));
@@ -460,6 +469,7 @@ impl Stream {
                 || uncertain.frames >= ASK_FRAMES
                 || now.since(uncertain.since) >= self.patience(child)
         };
+
         let children = self.part.children.iter().filter(|(_, child)| asks(child));
         children.map(|(node, _)| *node).take(MAX_ASKED).collect()
     }
@@ -480,6 +490,7 @@ impl Stream {
             room -= have.map.len();
             layers.push(have);
         }
+
         let handled = self.choice.handled();
         State {
             flow: self.part.announcement.flow,
@@ -509,6 +520,7 @@ impl Stream {
             let age = self.age(0, number, now).as_secs_f64();
             (255.0 * age / self.part.announcement.deadline().as_secs_f64()) as u8
         });
+
         own.max(behind)
     }
 
@@ -547,6 +559,7 @@ impl Stream {
             first: now + deadline.saturating_sub(Head::age(head.age_of_first)),
             last: now + deadline.saturating_sub(Head::age(head.age_of_last)),
         };
+
         let lane = &mut self.lanes[layer];
         if from_parent && lane.is_far_from(&coded) {
             *lane = Lane::default();
@@ -588,6 +601,7 @@ impl Stream {
             no_room: child.no_room,
             lost: 0,
         });
+
         let receiving = self.part.receiver.as_ref();
         let receiving = receiving.map(|receiver| receiver.status(self.choice.node()));
         self.part.status(self.choice.node(), self.part.source.clone(), receiving, queues.collect())

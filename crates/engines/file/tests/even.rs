@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_engine::Event;
-use ncmesh_engine::file::{BatchSet, FileLimits, Manifest, Outgoing, merkle};
+use ncmesh_engine::file::{Allowance, BatchSet, FileLimits, Manifest, Outgoing, merkle};
 use ncmesh_engine::registry::{Constructor, Entry, Registry};
 use ncmesh_engine::settings::Section;
 use ncmesh_engine::storage::MemoryStorage;
@@ -248,8 +248,7 @@ fn a_file_arrives_over_two_lossy_hops() {
         receivers: vec![NodeId(3)],
         done: Default::default(),
         open: false,
-        background: None,
-        limit_bps: None,
+        allowance: Allowance::default(),
     };
     stack.at(start, storage).send_file(even, outgoing).unwrap();
 

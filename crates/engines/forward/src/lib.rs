@@ -287,7 +287,7 @@ impl Engine for Forward {
             self.takes.add(cx.now.since(since));
         }
         self.busy_since = (!self.queue.is_empty()).then_some(cx.now);
-        let result = outcome(cx.topology, (cx.me, packet.next), report.result);
+        let result = outcome(cx.topology, cx.me, packet.next, report.result);
         if result == TxResult::Failed {
             self.counters.lost(packet.source, packet.destination);
         }

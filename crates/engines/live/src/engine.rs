@@ -117,6 +117,7 @@ impl Live {
                 set_link(child, cx, *node);
             }
         }
+
         let mut sessions = self.streams.known.values();
         let is_active = sessions.any(|s| s.part.takes_part() || s.part.leave_notices > 0)
             || self.rule == Rule::Flood && !self.streams.known.is_empty();
@@ -179,11 +180,13 @@ impl Live {
                 session.part.children.remove(node);
                 session.release(*node);
             }
+
             if !gone.is_empty() {
                 session.note_departure();
                 changed.push(*flow);
             }
         }
+
         changed.into_iter().for_each(|flow| self.report_soon(cx, flow));
     }
 
@@ -222,6 +225,7 @@ impl Live {
                 session.confirm(sender, &report.layers, cx.now);
             }
         }
+
         if session.part.receivers() != before {
             self.report_soon(cx, report.flow);
         }
@@ -292,6 +296,7 @@ impl Live {
             Rule::Tree => session.part.children.keys().map(|child| (*child, due)).collect(),
             Rule::Flood => BTreeMap::from([(ALL, due)]),
         };
+
         if !session.hold(header, packet, to, cx.now) {
             cx.counters.drop(DropReason::Full);
         }
@@ -309,20 +314,24 @@ impl Live {
                         let child = session.part.children.get(node);
                         held.due[node] <= now && child.is_none_or(|child| child.ready_at <= now)
                     };
+
                     let is_late = held.until <= now + self.broadcast_time.value();
                     let to: Vec<NodeId> =
                         held.due.keys().copied().filter(|node| !is_late && is_due(node)).collect();
                     (!to.is_empty()).then_some((*number, held, to))
                 })?;
+
                 Some((
                     held.until,
                     Choice { flow: *flow, layer, number, to: self.way(session, &to) },
                 ))
             });
+
             if let Some((_, choice)) = firsts.min_by_key(|(until, choice)| (*until, choice.flow)) {
                 return Some(choice);
             }
         }
+
         None
     }
 
@@ -361,6 +370,7 @@ impl Live {
             receivers: u16::try_from(receivers).unwrap_or(u16::MAX),
             layers: session.got(),
         };
+
         report.write(out);
         session.unreported = 0;
         if receivers == 0 {
@@ -391,15 +401,18 @@ impl Live {
                 let there = children.get(node).map_or(1.0, |child| child.there);
                 *due = cx.now + confirm.mul_f64(there);
             }
+
             held.due.remove(&ALL);
             if held.due.is_empty() {
                 session.layers[layer].held.remove(&number);
             }
         }
+
         for (node, child) in &mut session.part.children {
             let is_one = to.is_none_or(|to| to == *node);
             child.sent[layer] += u64::from(is_one);
         }
+
         self.on_air = Some(choice);
         cx.counters.note_filled(Payload::Native);
         Some(Filled { kind: DATA, to })
@@ -441,6 +454,7 @@ impl Engine for Live {
             },
             _ => cx.counters.drop(DropReason::Malformed),
         }
+
         self.update(cx);
     }
 
@@ -459,6 +473,7 @@ impl Engine for Live {
             let children = session.part.children.values().map(|child| child.ready_at);
             held.chain(children).chain(session.report_at.filter(|_| session.reports()))
         });
+
         let own = [self.tick_at, self.streams.poll_timeout(after)];
         due.chain(own.into_iter().flatten()).filter(|at| *at > after).min()
     }
@@ -486,6 +501,7 @@ impl Engine for Live {
             self.broadcast_time.add(report.airtime);
             return self.update(cx);
         };
+
         let Some(session) = self.streams.known.get_mut(&flow) else { return };
         if report.result == TxResult::Acked {
             let held = &mut session.layers[layer].held;
@@ -496,6 +512,7 @@ impl Engine for Live {
                 }
             }
         }
+
         if let Some(child) = session.part.children.get_mut(&to) {
             self.unicast_time.add(report.airtime.mul_f64(1.0 / child.tries));
             match report.result {
@@ -503,6 +520,7 @@ impl Engine for Live {
                 TxResult::Failed | TxResult::Sent => child.note_failed(cx.now),
             }
         }
+
         self.update(cx);
     }
 }

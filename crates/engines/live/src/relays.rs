@@ -28,6 +28,7 @@ impl Selectors {
             self.version = topology.version();
             self.chose.clear();
         }
+
         // A neighbour that link state does not know chooses none; it is not kept.
         if topology.state(neighbour).is_none() {
             return false;
@@ -45,6 +46,7 @@ pub(crate) fn relays(topology: &Topology, node: NodeId) -> BTreeSet<NodeId> {
         far.retain(|other| *other != node && !near.contains(other));
         far
     };
+
     let reached: BTreeMap<NodeId, BTreeSet<NodeId>> =
         near.iter().map(|relay| (*relay, reaches(*relay))).collect();
     let mut open: BTreeSet<NodeId> = reached.values().flatten().copied().collect();
@@ -59,6 +61,7 @@ pub(crate) fn relays(topology: &Topology, node: NodeId) -> BTreeSet<NodeId> {
         open.retain(|far| !reached[best].contains(far));
         chosen.insert(*best);
     }
+
     chosen
 }
 

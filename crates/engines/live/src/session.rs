@@ -222,8 +222,10 @@ impl Session {
                     child.no_room[layer] += 1;
                 }
             }
+
             return false;
         }
+
         held.insert(header.number, Held { bytes: bytes.into(), until: now + left, due });
         true
     }
@@ -239,6 +241,7 @@ impl Session {
                         child.dropped[at] += 1;
                     }
                 }
+
                 !is_late
             });
         }
@@ -256,6 +259,7 @@ impl Session {
                     }
                     None => {}
                 }
+
                 !held.due.is_empty()
             });
         }
@@ -279,6 +283,7 @@ impl Session {
                 held.filter(|held| held.due.contains_key(node)).count() as u32
             })
         };
+
         let queues = self.part.children.iter().map(|(to, child)| StreamQueue {
             to: *to,
             receivers: child.receivers,
@@ -293,6 +298,7 @@ impl Session {
             no_room: child.no_room,
             lost: child.lost,
         });
+
         let receiving = self.part.receiver.as_ref();
         self.part.status(
             self.parent,

@@ -47,6 +47,7 @@ impl PathChoice {
                 let is_silent = self.needs_reports && topology.delivery(to, *from) == 0.0;
                 if is_silent { UNANSWERED * delivery } else { delivery }
             };
+
             topology.links_from(*from).map(|(to, d)| (to, cost(quality(to, d)))).collect()
         };
 
@@ -59,6 +60,7 @@ impl PathChoice {
             let wider = set.with(path);
             wider.unwrap_or(set)
         });
+
         let chosen = if self.is_worth_it(&one, &joined, topology) { joined } else { one };
         Some(chosen.ordered())
     }

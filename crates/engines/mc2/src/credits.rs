@@ -146,15 +146,18 @@ impl Credits {
     pub(crate) fn transfer(&mut self, rng: &mut impl RngCore) -> bool {
         let backlogs = self.backlogs();
         let mut any = false;
+
         // The oldest generation that has credits goes first: the destination waits for it.
         while let Some((generation, hop)) = self.forwarding_decision(rng) {
             let Some(ledger) = self.generations.get_mut(&generation) else { break };
             ledger.held -= 1;
             ledger.transferred[hop] += 1;
+
             // Packets that the hop received before may back the credit at once.
             ledger.announce_backed(&backlogs);
             any = true;
         }
+
         any
     }
 
@@ -169,6 +172,7 @@ impl Credits {
             let can = !self.is_gone(*hop) && ledger.transferred[*hop] < u16::MAX;
             can && held > self.congestion(*hop)
         };
+
         let hops: Vec<usize> = (0..self.hops).filter(takes).collect();
         match hops.len() {
             0 => None,
@@ -182,12 +186,14 @@ impl Credits {
         let in_ledger = |ledger: &Ledger| -> f64 {
             let sets = HopSet::nonempty(self.hops).filter(|set| set.contains(hop));
             let ctc: f64 = sets.map(|set| ledger.outstanding(set)).sum();
+
             // A credit whose packet the hop has received is in no TC any more, and is in the hop's
             // own count only once it knows of it.
             let is_destination = self.destination == Some(hop);
             let unknown = if is_destination { 0 } else { ledger.unacknowledged(hop) };
             ctc + f64::from(unknown)
         };
+
         f64::from(self.backlog(hop)) + self.generations.values().map(in_ledger).sum::<f64>()
     }
 
@@ -231,6 +237,7 @@ impl Credits {
                 weight += own;
             }
         }
+
         Some(Candidate { generation: oldest?, weight })
     }
 
@@ -239,10 +246,12 @@ impl Credits {
         let in_set = |set: HopSet| {
             let outstanding = ledger.outstanding(set);
             let all_gone = set.iter().all(|hop| self.is_gone(hop));
-            // What frames in flight will probably bring is subtracted. Half a packet or less that
+
+            // The expected gain of frames in flight is subtracted. Half a packet or less that
             // remains is no reason to send another.
             if outstanding > 0.5 && !all_gone { outstanding * self.quality_of(set) } else { 0.0 }
         };
+
         HopSet::nonempty(self.hops).map(in_set).sum()
     }
 
@@ -308,6 +317,7 @@ impl Credits {
             generation,
             by_hop: totals[..self.hops].to_vec(),
         });
+
         Announcement { credits: credits.collect(), assigned_hop }
     }
 
@@ -366,6 +376,7 @@ impl Credits {
         for credits in announced {
             let ledger = self.generations.get_mut(&credits.generation);
             let (Some(ledger), Some(total)) = (ledger, credits.by_hop.get(hop)) else { continue };
+
             // Credits may have moved away from the hop since the frame was sent.
             let before = ledger.acknowledged[hop];
             ledger.acknowledged[hop] = before.max((*total).min(ledger.announced[hop]));

@@ -68,6 +68,7 @@ impl Downstream {
             expected_delivery: 0.0,
             not_before: now,
         };
+
         downstream.reroute(paths, topology, me);
         downstream
     }
@@ -119,6 +120,7 @@ impl Downstream {
         for ack in acks {
             self.log.handle_ack(hop, *ack, &mut self.credits);
         }
+
         // This comes last: the number includes the credits that the acknowledgments show it to have
         // learned of.
         self.credits.handle_backlog(hop, u32::from(credits));
@@ -158,6 +160,7 @@ impl Downstream {
         if let Some(due) = self.credits.due() {
             return Some(due);
         }
+
         // 2. Credits that a hop has the packets for but does not know of. It cannot send them on
         //    before. The weight is 0, because the frame brings it nothing new.
         if let Some(generation) = self.credits.unacknowledged()
@@ -165,6 +168,7 @@ impl Downstream {
         {
             return Some(Candidate { generation, weight: 0.0 });
         }
+
         // 3. A probe of hops that seem to be gone.
         self.credits.stalled().filter(|_| is_quiet_for(PROBE_INTERVAL))
     }

@@ -60,7 +60,7 @@ struct Recovery {
 /// Timeouts of a destination at present.
 #[derive(Clone, Copy, Debug)]
 struct Timeouts {
-    /// Of a generation that was not asked for yet.
+    /// Time until a generation is asked for first.
     first: Duration,
     longest: Duration,
 }
@@ -126,6 +126,7 @@ impl Egress {
                 self.index += 1;
                 hand_up(packet);
             }
+
             if generation.packets == 0 || self.index < generation.packets {
                 return;
             }
@@ -174,12 +175,14 @@ impl Egress {
             if self.generation >= oldest && !is_given_up {
                 break;
             }
+
             // At least as many packets are lost; their number may not be known.
             let generation = generations.get(&self.generation);
             let packets = generation.map_or(1, |g| g.packets.max(g.rank() as u8));
             lost += u64::from(packets.max(1).saturating_sub(self.index));
             self.next_generation();
         }
+
         lost
     }
 

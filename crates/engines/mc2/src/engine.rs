@@ -109,6 +109,7 @@ impl Mc2 {
                 return true;
             }
         }
+
         if !data.header.paths.contains(cx.me) {
             return false;
         }
@@ -125,6 +126,7 @@ impl Mc2 {
             Some(flow) if flow.instance == report.flow => {
                 flow.handle_state(frame.sender, &report.state, cx.me);
             }
+
             // It is for this node, which has forgotten the flow. Reports of flows that pass by are
             // not counted as dropped.
             _ if report.state.acks.iter().any(|ack| ack.of == cx.me) => {
@@ -164,6 +166,7 @@ impl Mc2 {
             self.topology_version = cx.topology.version();
             self.reroute(cx);
         }
+
         for flow in self.flows.values_mut() {
             let from = flow.instance.source;
             flow.deliver(|packet| cx.hand_up(from, packet));
@@ -200,6 +203,7 @@ impl Mc2 {
             }
             Some((*key, candidate))
         });
+
         candidates.max_by(|(_, a), (_, b)| a.weight.total_cmp(&b.weight))
     }
 
@@ -314,6 +318,7 @@ impl Engine for Mc2 {
             self.needs_reports = !self.access.mac_reports;
             self.topology_version = 0;
         }
+
         let Some(flow) = self.on_air.take().and_then(|key| self.flows.get_mut(&key)) else {
             return;
         };
@@ -365,12 +370,15 @@ impl TunnelEngine for Mc2 {
                 generation_size: self.config.generation,
                 symbol_size: self.symbol_size(cx.mtu),
             };
+
             self.flows.insert(key, Flow::outgoing(instance, paths, shape, cx));
         }
+
         if let Some(flow) = self.flows.get_mut(&key) {
             flow.sent_at = cx.now;
             flow.ingress.iter_mut().for_each(|ingress| ingress.push(packet.to_vec()));
         }
+
         self.handle_due(cx);
         Ok(())
     }
@@ -386,6 +394,7 @@ impl TunnelEngine for Mc2 {
             delivered_bytes: flow.delivered_bytes,
             lost: flow.lost,
         };
+
         self.flows.iter().map(status).collect()
     }
 }

@@ -87,6 +87,7 @@ impl Flow {
             generation_size: header.generation_size,
             symbol_size: usize::from(header.symbol_size),
         };
+
         let paths = header.paths.clone();
         let mut flow = Self::new(header.instance(), paths, header.revision, shape, cx);
         if header.paths.destination() == cx.me {
@@ -215,13 +216,16 @@ impl Flow {
         if !generation.is_complete() && !is_source {
             return false;
         }
+
         // The same request may come over several paths.
         if generation.answered != Some(request.serial) {
             generation.answered = Some(request.serial);
+
             // No destination can lack more than there is.
             let missing = usize::from(request.missing).min(generation.rank());
             self.downstream.credits.add(request.generation, missing as u32);
         }
+
         true
     }
 
@@ -247,6 +251,7 @@ impl Flow {
                 let credits = self.downstream.credits.held();
                 ingress.pace(credits, config, access.frame_time(), cx.now);
             }
+
             let current = ingress.current();
             self.drop_before(current.saturating_sub(WINDOW - 1));
         }
@@ -274,6 +279,7 @@ impl Flow {
             self.delivered_bytes += packet.len() as u64;
             hand_up(packet);
         });
+
         let oldest = egress.oldest();
         if oldest != before {
             self.drop_before(oldest);
@@ -366,6 +372,7 @@ impl Flow {
             packets_before,
             symbol_size: self.shape.symbol_size as u16,
         };
+
         header.write(out);
         out.extend_from_slice(&combination);
         self.downstream.note_sent(generation, fields.announcement, access, cx.rng, cx.now);

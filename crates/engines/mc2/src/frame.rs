@@ -309,6 +309,7 @@ pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
         let flow = Some(flow_of(flow.source, flow.destination));
         Summary { flow, ..Summary::new(NAME, what) }
     };
+
     match kind {
         DATA => {
             let header = Data::parse(body).ok()?.header;

@@ -80,6 +80,7 @@ impl FrameLog {
                 _ => {}
             }
         }
+
         assigned
     }
 
@@ -101,6 +102,7 @@ impl FrameLog {
             sent_at,
             in_flight: true,
         });
+
         self.next_serial = self.next_serial.wrapping_add(1);
         self.since_ack += 1;
     }
@@ -114,10 +116,12 @@ impl FrameLog {
     ) {
         if let Some(frame) = self.frames.back_mut() {
             frame.add_receivers(receivers, credits);
+
             // The report is final: hops that it does not name did not receive the frame.
             (0..hops).for_each(|hop| frame.resolve(hop, credits));
             frame.in_flight = false;
         }
+
         self.update_pending(credits, None);
         credits.announce_backed();
     }
@@ -136,8 +140,10 @@ impl FrameLog {
                 frame.add_receivers(HopSet::single(hop), credits);
                 self.timed_out = 0;
             }
+
             frame.resolve(hop, credits);
         }
+
         self.update_pending(credits, None);
         credits.announce_backed();
     }
@@ -165,6 +171,7 @@ impl FrameLog {
                 (0..hops).for_each(|hop| frame.resolve(hop, credits));
             });
         }
+
         self.update_pending(credits, None);
     }
 
@@ -190,6 +197,7 @@ impl FrameLog {
             resolved: HopSet::default(),
             announced: &[],
         });
+
         credits.set_pending(self.frames.iter().map(SentFrame::pending).chain(next));
     }
 }
@@ -221,6 +229,7 @@ impl SentFrame {
             total_when_sent: self.total_when_sent,
             assigned_hop: self.announcement.assigned_hop,
         });
+
         for hop in new.iter() {
             credits.acknowledge(hop, &self.announcement.credits);
         }

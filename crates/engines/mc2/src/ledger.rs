@@ -173,19 +173,23 @@ impl Ledger {
     /// does not send for the same credit twice before it can know whether that is needed.
     pub(crate) fn add_pending(&mut self, frame: &PendingFrame<'_>, quality: &[f32]) {
         let may_receive = |hop: usize| !frame.resolved.contains(hop);
+
         // If the assigned hop may have it, its delivery is kept for that credit.
         if frame.assigned_hop.is_some_and(may_receive) {
             self.reserved.push(frame.serial);
         }
+
         // A hop that may have it may know of the credits that it announces, so they stay there.
         for (hop, announced) in frame.announced.iter().enumerate().take(MAX_HOPS) {
             if may_receive(hop) {
                 self.assigned[hop] = self.assigned[hop].max(*announced);
             }
         }
+
         if !frame.in_flight {
             return;
         }
+
         // A set that has the frame for certain is counted in its receptions, not here.
         for set in HopSet::nonempty(self.hops).filter(|set| !set.intersects(frame.receivers)) {
             self.expected[set.index()] += quality[set.index()];
@@ -210,6 +214,7 @@ impl Ledger {
             let counts = is_first && u32::from(*received) < total_when_sent;
             *received += u16::from(counts);
             useful |= counts;
+
             // The last set is that of all hops.
             innovative = counts;
         }
@@ -247,6 +252,7 @@ impl Ledger {
                 None => self.unbacked += 1,
             }
         }
+
         self.announced[hop] += 1;
     }
 
@@ -329,6 +335,7 @@ impl Ledger {
             let taker = delivery.receivers.iter().filter(may_take).min_by_key(backlog)?;
             Some((taker, at))
         });
+
         let (to, at) = takers.min_by_key(|(taker, _)| backlog(taker))?;
 
         self.deliveries[at].backs = true;

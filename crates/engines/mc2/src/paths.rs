@@ -57,6 +57,7 @@ impl PathSet {
                 return None;
             }
         }
+
         wider.is_acyclic().then_some(wider)
     }
 
@@ -152,6 +153,7 @@ impl<'a> Record<'a> for PathSet {
         let mut set = Self { nodes: Vec::new(), next: Vec::new() };
         for at in 0..len {
             let Listed { node, next } = Listed::read(r)?;
+
             // A next hop is another node of the set, and each node is listed once.
             let beyond = u32::from(next) >> len != 0;
             let itself = next >> at & 1 == 1;
@@ -161,6 +163,7 @@ impl<'a> Record<'a> for PathSet {
             set.nodes.push(node);
             set.next.push(next);
         }
+
         // The destination has no next hops.
         if set.next[1] != 0 || !set.is_acyclic() { Err(Malformed) } else { Ok(set) }
     }

@@ -41,6 +41,7 @@ pub(crate) fn rate(paths: &PathSet, topology: &Topology, enough: f64) -> Option<
                 _ if from == sender => Some((at, -1.0)),
                 _ => None,
             });
+
             program.limit(flows, 0.0);
         }
 
@@ -57,6 +58,7 @@ pub(crate) fn rate(paths: &PathSet, topology: &Topology, enough: f64) -> Option<
             program.limit(received.chain(heard), 0.0);
         }
     }
+
     program.maximum(enough)
 }
 

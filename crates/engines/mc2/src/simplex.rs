@@ -35,6 +35,7 @@ impl Program {
             row[variable] += factor;
         }
         self.factors.push(row);
+
         // Between a half and the whole of the most, each limit another share.
         let share = (1.0 + (self.limits.len() as f64 * GOLDEN_RATIO).fract()) / 2.0;
         self.limits.push(limit + MAX_RAISE * share);
@@ -66,6 +67,7 @@ impl Program {
                 return Some(value);
             }
         }
+
         None
     }
 
@@ -83,12 +85,14 @@ impl Program {
             from.iter_mut().zip(&exchanged).for_each(|(to, of)| *to -= times * of);
             times
         };
+
         for (other, factors) in self.factors.iter_mut().enumerate() {
             if other != row {
                 let times = subtract(factors);
                 self.limits[other] = (self.limits[other] - times * limit).max(0.0);
             }
         }
+
         subtract(&mut self.objective);
     }
 }

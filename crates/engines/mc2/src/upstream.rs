@@ -89,6 +89,7 @@ impl Upstream {
             revision: header.revision,
             announced: BTreeMap::new(),
         };
+
         upstream.schedule_ack(header, me, now);
         upstream
     }
@@ -133,6 +134,7 @@ impl Upstream {
             Some(ack) if !ack.is_repetition => ack.at.min(now + delay),
             _ => now + delay,
         };
+
         let interval = REPORT_STAGGER * hops.len() as u32;
         let ack = PendingAck { at, remaining: reports, interval, is_repetition: false };
         self.ack = header.wants_ack.then_some(ack);
@@ -157,6 +159,7 @@ impl Upstream {
             is_repetition: true,
             ..ack
         });
+
         // The frame has room for half of the window.
         let before = self.received.before() as u32;
         Acknowledgment { of: self.node, latest: self.received.latest(), before }
@@ -193,11 +196,13 @@ impl Upstream {
                 result = Err(Malformed);
                 continue;
             }
+
             let Some(generation) = generations.get_mut(&credits.generation) else { continue };
             let known = self.announced.entry(credits.generation).or_default();
             generation.announced += u32::from(total.saturating_sub(*known));
             *known = total.max(*known);
         }
+
         result
     }
 

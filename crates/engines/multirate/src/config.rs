@@ -60,6 +60,7 @@ impl MultirateConfig {
             // MMT drops from a backlog of V on (18), which is V theta with theta = 1.
             theta: if self.policy.has_utilities() { self.theta } else { 1.0 },
         };
+
         Parameters::derive(&given).map_err(|e| e.to_string())
     }
 

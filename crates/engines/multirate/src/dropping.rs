@@ -147,6 +147,7 @@ impl Queues {
             let left = (self.dropped - due.discards).max(0.0);
             self.dropped = left + f64::from(dropped.total());
         }
+
         dropped
     }
 

@@ -122,6 +122,7 @@ impl Multirate {
             is_changed |= parent != session.parent && session.part.receivers() > 0;
             session.parent = parent;
         }
+
         if is_changed {
             self.report_soon(cx);
         }
@@ -169,6 +170,7 @@ impl Multirate {
             seq: packet.seq,
             hops: packet.hops,
         };
+
         header.write(out);
         out.extend_from_slice(&packet.bytes);
 
@@ -212,6 +214,7 @@ impl Engine for Multirate {
             },
             _ => cx.counters.drop(DropReason::Malformed),
         }
+
         self.update(cx);
     }
 
@@ -248,6 +251,7 @@ impl Engine for Multirate {
 
     fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: TxReport) {
         let Some(key) = self.on_air.take() else { return };
+
         // Every data packet probes its link (V-A).
         if let Some(link) = self.links.get_mut(&key.child) {
             link.handle_tx_report(&report);
@@ -261,6 +265,7 @@ impl Engine for Multirate {
             (Some(child), TxResult::Failed) => child.lost += 1,
             _ => {}
         }
+
         self.update(cx);
     }
 }

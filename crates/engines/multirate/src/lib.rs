@@ -48,7 +48,7 @@ pub use parameters::{Explained, Given, ParameterError, Parameters};
 pub use policy::Policy;
 pub use queue::Packets;
 pub use receiver::Receiver;
-pub use scheduling::{differential_backlog, max_weight, pressure};
+pub use scheduling::{Candidate, differential_backlog, max_weight, pressure};
 pub use tree::{Hop, Tree, TreeError};
 pub use utility::Utility;
 

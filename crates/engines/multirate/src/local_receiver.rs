@@ -54,6 +54,7 @@ impl LocalReceiver {
             counters: Receiving::default(),
             shortfall: Shortfall::default(),
         };
+
         local.update_pressure(parameters);
         local
     }

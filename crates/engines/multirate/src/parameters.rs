@@ -60,7 +60,7 @@ pub struct Explained {
     pub name: &'static str,
     /// Its value.
     pub value: f64,
-    /// What it is, and where the value comes from.
+    /// Meaning, and source of the value.
     pub why: &'static str,
 }
 
@@ -147,6 +147,7 @@ impl Parameters {
             zeta: given.zeta.unwrap_or(nu_max),
             theta: given.theta,
         };
+
         derived.checked()
     }
 

@@ -91,6 +91,7 @@ impl RateMonitor {
             received: received.saturating_sub(before.received) as f64,
             offered: packets.map(f64::from).sum::<f64>() * mean_length,
         });
+
         if self.spans.len() > SPANS {
             self.spans.pop_front();
         }

@@ -21,20 +21,30 @@ pub fn differential_backlog(own: f64, downstream: f64) -> f64 {
     own - downstream
 }
 
+/// A queue that may be served next. The candidates of a link are its sessions. The candidates of a
+/// radio are all pairs of a link and a session.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<K> {
+    /// Name of the queue.
+    pub key: K,
+    /// Rate of its link.
+    pub rate: f64,
+    /// Its [`differential_backlog`].
+    pub weight: f64,
+}
+
 /// Returns the candidate to serve: the one with the largest product of rate and differential
 /// backlog, among equals the first. Returns `None` if no product is positive (19).
-///
-/// Each candidate is given as (key, rate, differential backlog). The candidates of a link are its
-/// sessions. The candidates of a radio are all pairs of a link and a session.
-pub fn max_weight<K>(candidates: impl IntoIterator<Item = (K, f64, f64)>) -> Option<K> {
+pub fn max_weight<K>(candidates: impl IntoIterator<Item = Candidate<K>>) -> Option<K> {
     let mut best = None;
     let mut most = 0.0;
-    for (key, rate, weight) in candidates {
+    for Candidate { key, rate, weight } in candidates {
         // NaN compares as false, so a candidate without a valid weight is never served.
         if rate * weight > most {
             most = rate * weight;
             best = Some(key);
         }
     }
+
     best
 }

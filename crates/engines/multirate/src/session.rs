@@ -87,6 +87,7 @@ impl Session {
             sum.backlog += child.packet_pressure();
             sum.virtual_pressure += child.report.pressure;
         }
+
         sum
     }
 
@@ -130,6 +131,7 @@ impl Session {
                 limits.remaining -= 1;
             }
         }
+
         dropped
     }
 

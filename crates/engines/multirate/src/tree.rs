@@ -99,6 +99,7 @@ impl Tree {
             receivers: 0,
             receiver: None,
         };
+
         let mut hops: Vec<Hop> = order.into_iter().map(hop).collect();
 
         // A link's m is the number of receivers whose path uses it, so each receiver adds one to
@@ -111,6 +112,7 @@ impl Tree {
                 at = hops[place].parent;
             }
         }
+
         Ok(Self { hops, last })
     }
 }
@@ -147,6 +149,7 @@ fn ordered<N: Copy + Ord + Display>(
         nodes.extend(onward.iter().map(|link| links[*link].1));
         order.extend(onward);
     }
+
     match leaving.into_iter().next() {
         None => Ok(order),
         Some((node, cut)) => Err(TreeError::Detached {
@@ -166,6 +169,7 @@ fn last_links<N: Copy + Ord + Display>(
     if receivers.is_empty() {
         return Err(TreeError::NoReceivers);
     }
+
     // The source counts as named from the start, because it cannot be its own receiver.
     let mut named = BTreeSet::from([source]);
     let place = |receiver: &N| {
@@ -175,5 +179,6 @@ fn last_links<N: Copy + Ord + Display>(
         }
         places.get(receiver).copied().ok_or(TreeError::Unreachable { node })
     };
+
     receivers.iter().map(place).collect()
 }

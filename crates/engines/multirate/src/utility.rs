@@ -37,6 +37,17 @@ impl Default for Utility {
     }
 }
 
+/// Slope of a utility at the rate x: `weight (x + xi)^-alpha`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slope {
+    /// Factor of the slope.
+    pub weight: f64,
+    /// Shift of the rate.
+    pub xi: f64,
+    /// Exponent; 0 for a straight line.
+    pub alpha: f64,
+}
+
 impl Utility {
     /// Returns the value of `rate`, less the penalty if it is below the minimum.
     #[must_use]
@@ -56,13 +67,12 @@ impl Utility {
         self.shape.steepest() + if self.minimum > 0.0 { self.penalty } else { 0.0 }
     }
 
-    /// Returns weight, xi and alpha of its slope weight (x + xi)^-alpha, without the minimum;
-    /// `None` for a table.
+    /// Returns the formula of its slope, without the minimum; `None` for a table.
     #[must_use]
-    pub fn formula(&self) -> Option<(f64, f64, f64)> {
+    pub fn formula(&self) -> Option<Slope> {
         match self.shape {
-            Shape::Linear { weight } => Some((weight, 0.0, 0.0)),
-            Shape::Fair { weight, xi, alpha } => Some((weight, xi, alpha)),
+            Shape::Linear { weight } => Some(Slope { weight, xi: 0.0, alpha: 0.0 }),
+            Shape::Fair { weight, xi, alpha } => Some(Slope { weight, xi, alpha }),
             Shape::Table { .. } => None,
         }
     }

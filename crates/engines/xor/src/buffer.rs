@@ -88,6 +88,7 @@ impl Buffer {
             }
             Load::Coded(..) => false,
         });
+
         let from_ready = ready.and_then(|at| match self.ready.remove(at)? {
             Load::Native(partner) => Some((partner, at)),
             Load::Coded(..) => None,

@@ -22,6 +22,7 @@ impl Xor {
             cx.counters.drop(DropReason::Malformed);
             return;
         };
+
         self.note_head_ready(cx.now);
         if request.neighbour != cx.me {
             return;
@@ -37,6 +38,7 @@ impl Xor {
                 packet.header.sequence = sequence;
                 packet
             };
+
             let Retransmission { packet, partner } = found;
             let packet = numbered(packet, sequence);
             let partner = partner.map(|(partner, sequence)| numbered(partner, sequence));
@@ -49,6 +51,7 @@ impl Xor {
                 }
                 _ => Load::Native(packet),
             };
+
             self.buffer.push_front(load);
         }
     }

@@ -121,6 +121,7 @@ impl Feedback {
             decoder.begin_sample(now);
             return;
         };
+
         if decoder.sample() < SAMPLE || decoder.stopped_until.is_some() {
             return;
         }
@@ -169,6 +170,7 @@ impl Feedback {
             neighbour: *node,
             count: *count,
         };
+
         Some(self.heard.iter().take(MAX_ENTRIES).map(entry).collect())
     }
 }

@@ -229,6 +229,7 @@ impl<'a> Data<'a> {
         if other_more {
             return Err(Malformed);
         }
+
         // Place 0 is the source, which the frame always lists.
         let known = |hop, place| (place == hop && hop > 0).then_some(sender);
         let header = Header { more, ..parse_header(&mut r, known)? };
@@ -277,6 +278,7 @@ impl<'a> Data<'a> {
         let one_is_longer = one.bytes.len() >= other.bytes.len();
         let (long, short) = if one_is_longer { (one, other) } else { (other, one) };
         let [next, other_next] = [long, short].map(|packet| packet.header.next());
+
         // A packet fits a frame, so its length fits 16 bits.
         let shorter = short.bytes.len() as u16;
         let mut w = Writer::new(out);
@@ -287,6 +289,7 @@ impl<'a> Data<'a> {
             write_header(header, |place| place.abs_diff(hop) <= 1, out);
             Writer::new(out).u32(checksum(bytes));
         }
+
         let start = out.len();
         out.extend_from_slice(long.bytes);
         xor(&mut out[start..], short.bytes);
@@ -297,6 +300,7 @@ impl<'a> Data<'a> {
 /// source has place 0.
 fn write_header(header: &Header, is_known: impl Fn(usize) -> bool, out: &mut Vec<u8>) {
     let mut w = Writer::new(out);
+
     // Routes have 1 to 16 nodes after the source.
     w.u8(HOP.place(&header.hop) | HOPS.place(&(header.route.len() as u8)));
     Numbers { number: header.id.number, sequence: header.sequence }.put(&mut w);
@@ -322,6 +326,7 @@ fn parse_header(
         Some(node) => Ok(node),
         None => r.node(),
     };
+
     let source = node(0)?;
     let route = (1..=hops.into()).map(node).collect::<Result<Vec<_>, _>>()?;
     let visited: BTreeSet<_> = route.iter().chain([&source]).collect();
@@ -342,6 +347,7 @@ fn parse_crossing(
         _ if place == hop + 1 => Some(next),
         _ => None,
     })?;
+
     // A packet at its first hop has no previous hop, so nobody could decode what is coded with it.
     if header.hop == 0 { Err(Malformed) } else { Ok((header, CHECK.read(r)?)) }
 }

@@ -72,6 +72,7 @@ impl Experience {
             self.first_trials -= 1;
             return true;
         }
+
         self.since_trial += 1;
         let is_trial = self.since_trial >= self.period;
         if is_trial {
@@ -79,6 +80,7 @@ impl Experience {
             self.since_trial = 0;
             self.period = (2 * self.period).min(LONGEST_TRIAL_PERIOD);
         }
+
         is_trial
     }
 }

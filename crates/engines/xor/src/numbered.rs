@@ -54,6 +54,13 @@ struct RetransmitQueue<T> {
     packets: VecDeque<SentPacket<T>>,
 }
 
+/// A packet over a hop: the neighbour that it went to, and its number there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbered {
+    pub(crate) neighbour: NodeId,
+    pub(crate) number: u16,
+}
+
 /// A packet that may be asked for.
 #[derive(Debug)]
 struct SentPacket<T> {
@@ -61,8 +68,8 @@ struct SentPacket<T> {
     packet: T,
     /// When it was last retransmitted.
     repeated_at: Option<Instant>,
-    /// Neighbour and number of the packet that it was coded with, if it was.
-    partner: Option<(NodeId, u16)>,
+    /// The packet that it was coded with, if it was.
+    partner: Option<Numbered>,
 }
 
 /// A packet that a neighbour gets again.
@@ -106,6 +113,7 @@ impl<T: Clone> HopSender<T> {
         let queue = self.queues.entry(neighbour).or_insert_with(fresh);
         let number = queue.next;
         queue.next = after(number, 1);
+
         // The oldest packet can no longer be asked for: an acknowledgment does not reach back so
         // far.
         if queue.packets.len() >= usize::from(WINDOW) {
@@ -116,8 +124,8 @@ impl<T: Clone> HopSender<T> {
         number
     }
 
-    /// Notes that two packets, each given by neighbour and number, went out in one coded frame.
-    pub(crate) fn pair(&mut self, one: (NodeId, u16), other: (NodeId, u16)) {
+    /// Notes that two packets went out in one coded frame.
+    pub(crate) fn pair(&mut self, one: Numbered, other: Numbered) {
         for (packet, partner) in [(one, other), (other, one)] {
             if let Some(sent) = self.sent_mut(packet) {
                 sent.partner = Some(partner);
@@ -133,20 +141,21 @@ impl<T: Clone> HopSender<T> {
         now: Instant,
     ) -> Option<Retransmission<T>> {
         let pause = self.timing.answer_again;
-        let sent = self.sent_mut((neighbour, number))?;
+        let sent = self.sent_mut(Numbered { neighbour, number })?;
         let packet = sent.repeat(pause, now)?;
         let partner = sent.partner.take();
         let partner = partner.and_then(|partner| {
             let sent = self.sent_mut(partner)?;
             sent.partner = None;
-            Some((sent.repeat(pause, now)?, partner.1))
+            Some((sent.repeat(pause, now)?, partner.number))
         });
+
         Some(Retransmission { packet, partner })
     }
 
-    fn sent_mut(&mut self, (neighbour, number): (NodeId, u16)) -> Option<&mut SentPacket<T>> {
-        let queue = self.queues.get_mut(&neighbour)?;
-        queue.packets.iter_mut().find(|sent| sent.number == number)
+    fn sent_mut(&mut self, id: Numbered) -> Option<&mut SentPacket<T>> {
+        let queue = self.queues.get_mut(&id.neighbour)?;
+        queue.packets.iter_mut().find(|sent| sent.number == id.number)
     }
 }
 
@@ -184,7 +193,8 @@ impl<T> HopReceiver<T> {
     /// the packets that are in order now.
     pub(crate) fn receive(
         &mut self,
-        (neighbour, start): (NodeId, StartId),
+        neighbour: NodeId,
+        start: StartId,
         number: u16,
         packet: T,
         now: Instant,
@@ -210,6 +220,7 @@ impl<T> HopReceiver<T> {
                 buffer.waiting.entry(far).or_insert(packet);
                 buffer.note_missing(now);
             }
+
             // Beyond the window: the sender no longer has what is missing.
             _ => {
                 out.extend(core::mem::take(&mut buffer.waiting).into_values());
@@ -217,6 +228,7 @@ impl<T> HopReceiver<T> {
                 buffer.take(packet, now, &mut out);
             }
         }
+
         out
     }
 
@@ -235,6 +247,7 @@ impl<T> HopReceiver<T> {
                 buffer.skip(now, &mut out);
             }
         }
+
         out
     }
 
@@ -303,6 +316,7 @@ impl<T> ReorderBuffer<T> {
             self.advance(1);
             self.delivered |= 1;
         }
+
         (self.missing_since, self.ask_at) = (None, None);
         if !self.waiting.is_empty() {
             self.note_missing(now);
@@ -336,7 +350,7 @@ mod tests {
     }
 
     fn arrive(receiver: &mut HopReceiver<u16>, number: u16, ms: u64) -> Vec<u16> {
-        receiver.receive((PEER, StartId(1)), number, number, at(ms))
+        receiver.receive(PEER, StartId(1), number, number, at(ms))
     }
 
     fn again<T>(packet: T, partner: Option<(T, u16)>) -> Option<Retransmission<T>> {
@@ -376,7 +390,7 @@ mod tests {
         assert_eq!(arrive(&mut receiver, 16, 130), []);
         assert_eq!(arrive(&mut receiver, 16 + 2 * WINDOW, 131), [16, 16 + 2 * WINDOW]);
         assert_eq!(arrive(&mut receiver, 146, 132), []);
-        assert_eq!(receiver.receive((PEER, StartId(2)), 1, 1, at(133)), [146, 1]);
+        assert_eq!(receiver.receive(PEER, StartId(2), 1, 1, at(133)), [146, 1]);
     }
 
     #[test]
@@ -402,7 +416,9 @@ mod tests {
         let other = NodeId(3);
         let one = sender.number(PEER, &10);
         let two = sender.number(other, &20);
-        sender.pair((PEER, one), (other, two));
+        let one_sent = Numbered { neighbour: PEER, number: one };
+        let other_sent = Numbered { neighbour: other, number: two };
+        sender.pair(one_sent, other_sent);
         assert_eq!(sender.retransmit(PEER, one, at(0)), again(10, Some((20, two))));
         assert_eq!(sender.retransmit(other, two, at(5)), None);
         assert_eq!(sender.retransmit(PEER, one, at(25)), again(10, None));
@@ -425,7 +441,7 @@ mod tests {
                 now += wait;
                 out += receiver.release(at(now)).len();
                 arrivals += 1;
-                out += receiver.receive((PEER, StartId(1)), after(start, *step), (), at(now)).len();
+                out += receiver.receive(PEER, StartId(1), after(start, *step), (), at(now)).len();
                 let kept: usize = receiver.buffers.values().map(|b| b.waiting.len()).sum();
                 prop_assert!(kept <= usize::from(WINDOW));
                 prop_assert_eq!(receiver.release_at().is_some(), kept > 0);
@@ -453,7 +469,7 @@ mod tests {
             let mut receiver = HopReceiver::new(TIMING);
             let mut out = Vec::new();
             for step in &order {
-                out.extend(receiver.receive((PEER, StartId(1)), after(start, *step), *step, at(0)));
+                out.extend(receiver.receive(PEER, StartId(1), after(start, *step), *step, at(0)));
             }
             prop_assert_eq!(out, (0..order.len() as u16).collect::<Vec<_>>());
         }
@@ -474,7 +490,7 @@ mod tests {
                     prop_assert!(out.insert(packet));
                 }
                 let number = after(start, *step);
-                for packet in receiver.receive((PEER, StartId(1)), number, *step, now) {
+                for packet in receiver.receive(PEER, StartId(1), number, *step, now) {
                     prop_assert!(out.insert(packet));
                 }
             }

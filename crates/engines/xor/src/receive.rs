@@ -20,6 +20,7 @@ impl Xor {
             cx.counters.drop(DropReason::Malformed);
             return;
         };
+
         match data {
             Data::Native(header, packet) if header.next() == cx.me => {
                 self.backlogs.note(frame.sender, header.more, cx.now);
@@ -94,9 +95,11 @@ impl Xor {
             self.pass_on(cx, header, bytes);
             return;
         }
-        let sender = (frame.sender, frame.start);
+
         let sequence = header.sequence;
-        for (header, bytes) in self.receiver.receive(sender, sequence, (header, bytes), cx.now) {
+        let packet = (header, bytes);
+        let ready = self.receiver.receive(frame.sender, frame.start, sequence, packet, cx.now);
+        for (header, bytes) in ready {
             self.pass_on(cx, header, bytes);
         }
     }

@@ -26,6 +26,7 @@ impl Routes {
                 path.reverse();
             }
         }
+
         Self { fixed, metric }
     }
 

@@ -3,6 +3,7 @@
 use super::Xor;
 use super::frame::{Data, Native};
 use super::hold::Outcome;
+use super::numbered::Numbered;
 use super::packet::{Direction, Load, Packet, PacketId};
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::time::{Duration, Instant};
@@ -31,6 +32,7 @@ impl Xor {
                 Err(alone) => packet = alone,
             }
         }
+
         if !self.buffer.has_space() {
             cx.counters.drop(DropReason::Full);
             self.counters.lost(packet.header.id.source, packet.header.destination());
@@ -61,6 +63,7 @@ impl Xor {
             let fits = Data::coded_len(&one.header, &other.header) + long <= mtu;
             fits && short as f64 >= min_overlap * long as f64
         };
+
         let pairing = self.buffer.pair(packet, direction, suits)?;
 
         // A ready packet is still paired while it waits for the channel.
@@ -70,6 +73,7 @@ impl Xor {
             paired_after: Some(pairing.waited),
             grace: Duration::from_secs_f64(grace_s),
         };
+
         self.holds.learn(pairing.direction, outcome);
         Ok(())
     }
@@ -107,6 +111,7 @@ impl Xor {
                     self.note_unpaired(&packet, cx.now);
                     self.number(&mut packet);
                 }
+
                 packet.header.more = self.buffer.has_packet_to(packet.header.next());
                 Data::write_native(&packet.header, &packet.bytes, out);
                 let to = self.config.unicast.then(|| packet.header.next());
@@ -126,9 +131,11 @@ impl Xor {
                 // If the frame is lost, both neighbours usually miss it. The sender remembers the
                 // pair so that it can be coded again.
                 if is_first_attempt {
-                    let [one, other] = [&one.header, &other.header].map(|h| (h.next(), h.sequence));
+                    let [one, other] = [&one.header, &other.header]
+                        .map(|h| Numbered { neighbour: h.next(), number: h.sequence });
                     self.sender.pair(one, other);
                 }
+
                 Data::write_coded(Native::from(&one), Native::from(&other), out);
                 self.on_air = Some(one.header);
                 cx.counters.note_filled(Payload::Coded);

@@ -12,6 +12,7 @@ impl Shuffle for Ymm {
     #[inline(always)]
     unsafe fn tables(nibbles: &Nibbles) -> Halves<Self> {
         let low = nibbles.0.as_ptr();
+
         // SAFETY: 32 bytes are readable there.
         unsafe {
             [

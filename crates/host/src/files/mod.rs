@@ -14,8 +14,9 @@
 //!                withdrawn or suspended ─► closed, and what was received stays
 //! ```
 //!
-//! What fails for a reason that may pass (a full disk, no descriptor left, a faulty read) is tried
-//! again with a backoff, and is never refused for it. [`Files::waiting`] says what waits and why.
+//! An action that fails for a reason that may pass (a full disk, no descriptor left, a faulty read)
+//! is tried again with a backoff, and its file is never refused for it. [`Files::waiting`] says
+//! what waits and why.
 //!
 //! An answer to an action may come after the file has left the state that asked for it. Actions
 //! carry the number of the attempt they belong to, so that a late answer does no harm.
@@ -322,7 +323,7 @@ impl<P: Clone + PartialEq> Files<P> {
                     reception.wait(false, "a batch could not be written".into(), now);
                 }
             }
-            // What was received stays, for when the file is announced again. Nothing proves that
+            // Received batches stay, for when the file is announced again. Nothing proves that
             // its source has withdrawn it.
             Event::Withdrawn(flow) | Event::Suspended(flow) => {
                 if let Some(reception) = self.receptions.remove(&flow) {

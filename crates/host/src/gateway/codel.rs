@@ -38,6 +38,7 @@ impl Codel {
                 self.dropping = false;
                 false
             }
+
             // In the drop state, between two drops.
             (true, true) if now < self.drop_next => false,
             (true, true) => {

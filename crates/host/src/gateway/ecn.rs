@@ -23,6 +23,7 @@ pub(super) fn mark(packet: &mut [u8]) -> bool {
         Some(IpVersion::Ipv6) => mark_v6(packet, class | CONGESTION),
         None => None,
     };
+
     marked.is_some()
 }
 

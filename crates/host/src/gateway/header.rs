@@ -23,7 +23,7 @@ pub(super) struct Header<'a> {
     pub(super) source: IpAddr,
     pub(super) destination: IpAddr,
     pub(super) protocol: IpProtocol,
-    /// What follows the IP header. `None` in a fragment of IPv4; in one of IPv6 the protocol says
+    /// Protocol of the payload. `None` in a fragment of IPv4; in one of IPv6 the protocol says
     /// that it is one.
     pub(super) payload: Option<&'a [u8]>,
     /// Hash of addresses, protocol and ports.
@@ -39,25 +39,27 @@ impl<'a> Header<'a> {
                 if ip.header_len() < V4_HEADER || usize::from(ip.total_len()) != packet.len() {
                     return Err(Malformed);
                 }
+
                 // Only the first fragment has ports. Without them all fragments share a queue and
                 // stay in order.
                 let is_whole = !ip.more_frags() && ip.frag_offset() == 0;
                 let payload = is_whole.then(|| ip.payload());
-                Ok(Self::new((ip.src_addr(), ip.dst_addr()), ip.next_header(), payload))
+                Ok(Self::new(ip.src_addr(), ip.dst_addr(), ip.next_header(), payload))
             }
             IpVersion::Ipv6 => {
                 let ip = Ipv6Packet::new_checked(packet).map_err(|_| Malformed)?;
                 if ip.total_len() != packet.len() {
                     return Err(Malformed);
                 }
-                let ends = (ip.src_addr(), ip.dst_addr());
-                Ok(Self::new(ends, ip.next_header(), Some(ip.payload())))
+                let payload = Some(ip.payload());
+                Ok(Self::new(ip.src_addr(), ip.dst_addr(), ip.next_header(), payload))
             }
         }
     }
 
-    fn new<A: Into<IpAddr>>(
-        (source, destination): (A, A),
+    fn new(
+        source: impl Into<IpAddr>,
+        destination: impl Into<IpAddr>,
         protocol: IpProtocol,
         payload: Option<&'a [u8]>,
     ) -> Self {

@@ -42,6 +42,7 @@ pub(super) fn message(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
 
 fn message_v4(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
     let ip = Ipv4Packet::new_checked(packet).ok()?;
+
     // Only a packet that must not be fragmented is too long for the network; the others were for
     // the host to fragment.
     let is_fragmentable = matches!(problem, Problem::TooBig(_)) && !ip.dont_frag();
@@ -54,6 +55,7 @@ fn message_v4(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
         Problem::NoRoute => (0, 0),
         Problem::NoPath => (1, 0),
     };
+
     let mut message = vec![0; ICMP_HEADER + quoted.len()];
     message[6..ICMP_HEADER].copy_from_slice(&mtu.to_be_bytes());
     message[ICMP_HEADER..].copy_from_slice(quoted);
@@ -68,6 +70,7 @@ fn message_v4(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
         payload_len: message.len(),
         hop_limit: HOP_LIMIT,
     };
+
     let mut bytes = vec![0; V4_HEADER];
     let mut ip = Ipv4Packet::new_unchecked(&mut bytes);
     header.emit(&mut ip, &ChecksumCapabilities::default());
@@ -80,6 +83,7 @@ fn message_v6(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
     if !is_host_v6(ip.src_addr()) || is_error_v6(&ip) {
         return None;
     }
+
     // The message quotes as much of the packet as fits, so that the sender finds its connection. It
     // comes from the address that the packet was for: a gateway needs no address of its own.
     let quoted = &packet[..packet.len().min(V6_LONGEST - V6_HEADER - ICMP_HEADER)];
@@ -88,6 +92,7 @@ fn message_v6(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
         Problem::NoRoute => (Icmpv6Message::DstUnreachable, 0, 0),
         Problem::NoPath => (Icmpv6Message::DstUnreachable, 3, 0),
     };
+
     let source = ip.dst_addr();
     let destination = ip.src_addr();
     let mut message = vec![0; ICMP_HEADER + quoted.len()];
@@ -104,6 +109,7 @@ fn message_v6(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
         payload_len: message.len(),
         hop_limit: HOP_LIMIT,
     };
+
     let mut bytes = vec![0; V6_HEADER];
     header.emit(&mut Ipv6Packet::new_unchecked(&mut bytes));
     bytes.extend(message);

@@ -55,6 +55,7 @@ fn clamp_segment(
 ) -> Option<()> {
     let most = u16::try_from(most).unwrap_or(u16::MAX);
     let mut tcp = TcpPacket::new_checked(segment).ok()?;
+
     // With a wrong checksum the host would drop the segment. A new checksum would hide the damage.
     if !tcp.syn() || !tcp.verify_checksum(&source, &destination) {
         return None;

@@ -23,6 +23,7 @@ pub(super) fn v4(source: &str, destination: &str, next: IpProtocol, payload: &[u
         payload_len: payload.len(),
         hop_limit: 64,
     };
+
     let mut bytes = vec![0; repr.buffer_len() + payload.len()];
     let mut ip = Ipv4Packet::new_unchecked(&mut bytes);
     repr.emit(&mut ip, &ChecksumCapabilities::default());
@@ -38,6 +39,7 @@ pub(super) fn v6(source: &str, destination: &str, next: IpProtocol, payload: &[u
         payload_len: payload.len(),
         hop_limit: 64,
     };
+
     let mut bytes = vec![0; repr.buffer_len() + payload.len()];
     let mut ip = Ipv6Packet::new_unchecked(&mut bytes);
     repr.emit(&mut ip);
@@ -66,6 +68,7 @@ pub(super) fn segment(is_v6: bool, flags: u8, options: &[u8], payload: &[u8]) ->
         tcp.fill_checksum(&from.into(), &to.into());
         return v6(source, destination, IpProtocol::Tcp, &bytes);
     }
+
     let source = "10.0.0.1";
     let destination = "10.0.0.2";
     let (from, to): (std::net::Ipv4Addr, std::net::Ipv4Addr) =
@@ -81,6 +84,7 @@ pub(super) fn has_valid_checksums(packet: &[u8]) -> bool {
         let tcp = TcpPacket::new_checked(ip.payload()).unwrap();
         return tcp.verify_checksum(&ip.src_addr().into(), &ip.dst_addr().into());
     }
+
     let ip = Ipv4Packet::new_checked(packet).unwrap();
     let tcp = TcpPacket::new_checked(ip.payload()).unwrap();
     ip.verify_checksum() && tcp.verify_checksum(&ip.src_addr().into(), &ip.dst_addr().into())

@@ -15,6 +15,7 @@ pub(super) fn igmp() -> Vec<u8> {
     let mut packet = vec![0; V4_HEADER + IGMP];
     packet[0] = 0x46;
     packet[V4_HEADER - 4..V4_HEADER].copy_from_slice(&[0x94, 4, 0, 0]);
+
     // Query, one second to answer; robustness 2, interval as its sender has it (60 s).
     packet[V4_HEADER..].copy_from_slice(&[0x11, 10, 0, 0, 0, 0, 0, 0, 2, 60, 0, 0]);
     let sum = checksum(&packet[V4_HEADER..]);
@@ -36,6 +37,7 @@ pub(super) fn mld() -> Vec<u8> {
     const HOP_BY_HOP: usize = 8;
     let source = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
     let all_nodes = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+
     // Query, one second to answer, of all groups; robustness 2, interval 60 s, no sources.
     let mut message = vec![0; 28];
     message[0] = 130;
@@ -51,8 +53,10 @@ pub(super) fn mld() -> Vec<u8> {
         payload_len: HOP_BY_HOP + message.len(),
         hop_limit: 1,
     };
+
     let mut packet = vec![0; HEADER];
     repr.emit(&mut Ipv6Packet::new_unchecked(&mut packet));
+
     // ICMPv6 follows; Router Alert for MLD, and padding.
     packet.extend([IpProtocol::Icmpv6.into(), 0, 5, 2, 0, 0, 1, 0]);
     packet.extend(message);

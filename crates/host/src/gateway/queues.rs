@@ -66,8 +66,10 @@ impl Queue {
                 delayed.marked += 1;
                 return Some(packet);
             }
+
             delayed.dropped += 1;
         }
+
         None
     }
 }
@@ -118,6 +120,7 @@ impl Queues {
             let longest = queues.max_by_key(|(_, queue)| queue.packets.len());
             longest.map(|(_, queue)| queue.packets.pop_front());
         }
+
         let queue = self.waiting.entry(key).or_default();
         queue.is_real_time = is_real_time(&packet);
         queue.packets.push_back((now, packet));
@@ -154,6 +157,7 @@ impl Queues {
             self.last_urgent = urgent;
             return first;
         }
+
         self.last_other = other?;
         other
     }

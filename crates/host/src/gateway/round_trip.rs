@@ -158,6 +158,7 @@ impl Recent {
             Some((since, least)) if now - *since < SLICE => *least = round_trip.min(*least),
             _ => self.least.push_back((now, round_trip)),
         }
+
         while self.least.front().is_some_and(|(since, _)| now - *since > WINDOW) {
             self.least.pop_front();
         }
@@ -219,6 +220,7 @@ impl Numbers {
             TcpOption::TimeStamp { tsval, tsecr } => Some((tsval, tsecr)),
             _ => None,
         })?;
+
         let demands_answer = tcp.syn() || tcp.fin() || !tcp.payload().is_empty();
         let ask = Ask { number: value, begins: tcp.syn(), demands_answer };
         Some(Self {
@@ -234,6 +236,7 @@ impl Numbers {
         let [kind, 0, _, _, id_high, id_low, high, low] = *message.first_chunk()? else {
             return None;
         };
+
         // In the upper half, sequence numbers of 16 bits wrap where those of 32 bits do.
         let number = u32::from(u16::from_be_bytes([high, low])) << 16;
         let ask = Ask { number, begins: false, demands_answer: true };
@@ -450,7 +453,7 @@ mod tests {
         assert!(lows[10..].iter().all(|low| *low == 50), "{lows:?}");
         assert!(trips.nodes[&FAR].least.len() <= 11);
         assert!(trips.shown(29_000).is_some() && trips.shown(29_100).is_none());
-        // What comes after a pause is not mixed with what was before.
+        // Samples after a pause are not mixed with earlier ones.
         trips.sends(&data(100), 60_000);
         trips.gets(&ack(100), 60_002);
         assert_eq!(trips.shown(60_002), Some([2, 2]));

@@ -98,8 +98,10 @@ impl Routes {
                 Target::Id(id) => Some(*id),
                 Target::Name(name) => mesh.named(name),
             };
+
             self.table.insert(*prefix, Way { node, ..Way::default() });
         }
+
         let mut learned: BTreeMap<IpNet, Vec<NodeId>> = BTreeMap::new();
         mesh.each_announced(&mut |node, prefix| {
             let is_accepted = self.accept.iter().any(|wide| wide.contains(&prefix));
@@ -109,6 +111,7 @@ impl Routes {
                 learned.entry(prefix).or_default().push(node);
             }
         });
+
         for (prefix, announced_by) in learned {
             // Where several nodes lead to the same network, packets keep to the one that was
             // nearest first: connections would not survive a change of the gateway.
@@ -121,9 +124,11 @@ impl Routes {
                     kept.or_else(|| mesh.nearest(&announced_by))
                 }
             };
+
             let is_dead = mesh.nearest(&announced_by).is_none();
             self.table.insert(prefix, Way { node, announced_by, is_dead });
         }
+
         let lengths: BTreeSet<_> = self.table.keys().map(|p| Reverse(p.prefix_len())).collect();
         self.lengths = lengths.into_iter().map(|Reverse(length)| length).collect();
     }

@@ -16,7 +16,7 @@ const REPORT: u8 = 5;
 /// Length of a data packet's fields, bytes.
 pub(super) const DATA_HEADER: usize = 9;
 /// Length of a report behind its kind and token, bytes. An end is as long, so that nobody is sent
-/// more than he sends.
+/// more than it sends.
 const REPORT_FIELDS: usize = 20;
 
 /// The packet is none of a measurement, or its fields end early.
@@ -94,6 +94,7 @@ impl<'a> Packet<'a> {
             }
             _ => return Err(Malformed),
         };
+
         if r.remaining() > 0 { Err(Malformed) } else { Ok(parsed) }
     }
 
@@ -119,6 +120,7 @@ impl<'a> Packet<'a> {
                 w.u8(REPORT).u32(token).u32(packets).u64(bytes).u64(elapsed_us);
             }
         }
+
         out
     }
 }

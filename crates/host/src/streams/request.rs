@@ -80,6 +80,7 @@ impl SendStream {
             (true, true, Some(text)) => rtp::read(text).map_err(|e| format!("sdp: {e}"))?,
             _ => return Err("give one of layers, rtp and sdp".into()),
         };
+
         rtp::check(&tracks).map_err(|e| format!("rtp: {e}"))?;
         Ok(Input::Rtp(tracks))
     }
@@ -193,6 +194,7 @@ impl FromStr for Layer {
             let port = port.parse().ok().filter(|port| *port > 0)?;
             Some(Self { name: name.to_owned(), port })
         };
+
         layer().filter(|layer| !layer.name.is_empty()).ok_or_else(|| {
             format!("layer {text:?}: allowed is NAME=udp:PORT, for instance base=udp:5004")
         })
@@ -247,6 +249,7 @@ pub fn check_layers(layers: &[Layer]) -> Result<(), String> {
             return Err(format!("layers {} and {name} have the same port, {port}", other.name));
         }
     }
+
     Ok(())
 }
 

@@ -77,6 +77,7 @@ impl Lab {
                 self.wait_for_routes(receiver, &[stream.from]).await?;
             }
         }
+
         Ok(())
     }
 
@@ -116,6 +117,7 @@ impl Lab {
                 () = sleep_until(sample_at) => {
                     sample_at += SAMPLE;
                     self.check()?;
+
                     // Queues disappear one by one at the end, so the last sample is before it.
                     if end.is_some_and(|end| Instant::now() < end) {
                         self.sample(&mut seen).await?;
@@ -134,11 +136,13 @@ impl Lab {
             let its = its.map(Option::unwrap_or_default).collect();
             self.outcome_of_stream(stream, &sent, its, &seen)
         });
+
         let outcome = StreamsOutcome {
             streams: each.collect(),
             queues: seen.queues.into_values().collect(),
             cpu: cpu.collect(),
         };
+
         let services = ServiceOutcomes { streams: Some(outcome), ..Default::default() };
         self.conclude(scheme, seconds, services).await
     }
@@ -161,6 +165,7 @@ impl Lab {
                 running.spawn(async move { Ok(Ended::Receiver(number, n, receiver.run().await?)) });
             }
         }
+
         running
     }
 
@@ -178,6 +183,7 @@ impl Lab {
                     let key = (node.name().to_owned(), stream.group.clone());
                     seen.problems.insert(key, receiving.problem.map(|problem| problem.text));
                 }
+
                 for queue in stream.queues {
                     let key = (node.name().to_owned(), stream.group.clone(), queue.to.clone());
                     let (name, group, to) = key.clone();
@@ -187,6 +193,7 @@ impl Lab {
                 }
             }
         }
+
         Ok(())
     }
 
@@ -216,12 +223,14 @@ impl Lab {
                     delay_p99_s: None,
                 }
             };
+
             let layers = stream.layers.iter().enumerate().map(layer).collect();
             let node = name(receiver.node);
             let group = stream.group.clone();
             let problem = seen.problems.get(&(node.clone(), group)).cloned().flatten();
             StreamReceiverOutcome { problem, ..received.outcome(node, layers, packet_bytes, times) }
         });
+
         StreamOutcome {
             group: stream.group.clone(),
             from: name(stream.from),

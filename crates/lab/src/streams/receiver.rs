@@ -65,6 +65,7 @@ impl Receiver {
             layers.push(Layer { name: name.clone(), port: socket.local_addr()?.port() });
             readers.spawn(read(socket, layer, arrivals.clone()));
         }
+
         self.client.put::<ReceiveStream>("/v1/streams/received", &self.request(layers)).await?;
 
         // Count packets until it is time to leave. The readers end when they are dropped.
@@ -75,6 +76,7 @@ impl Receiver {
                 () = sleep_until(ends) => break,
             }
         }
+
         let path = format!("/v1/streams/received/{}", self.group);
         self.client.delete::<Vec<StreamView>>(&path).await?;
         Ok(received)

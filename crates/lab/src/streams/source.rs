@@ -63,6 +63,7 @@ impl StreamSource {
                 sdp: None,
                 deadline_ms: self.stream.deadline.map(|deadline| deadline.ms),
             };
+
             tries -= 1;
             match self.client.put::<SendStream>("/v1/streams/sent", &request).await {
                 Ok(_) => return Ok(ports),
@@ -105,6 +106,7 @@ impl StreamSource {
             packet[1..9].copy_from_slice(&numbers[layer].to_be_bytes());
             let nanoseconds = (now - self.start).as_nanos() as u64;
             packet[9..STAMP].copy_from_slice(&nanoseconds.to_be_bytes());
+
             // A packet that the kernel refuses is lost on its way to the daemon.
             let _ = socket.try_send_to(&packet, (Ipv4Addr::LOCALHOST, ports[layer]).into());
             numbers[layer] += 1;

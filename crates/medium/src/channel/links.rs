@@ -16,7 +16,7 @@ use super::gilbert_elliott::GilbertElliott;
 use super::{Arrival, LinkOutcome};
 use crate::config::{LinkPower, LinksConfig, Sense};
 use crate::error::MediumError;
-use crate::loss_matrix::LossMatrix;
+use crate::loss_matrix::{LossMatrix, LossyLink};
 use crate::power::Power;
 use crate::random::{Purpose, stream};
 use crate::types::RadioId;
@@ -197,7 +197,7 @@ fn all_neighbours(loss: &LossMatrix, sense: &Sense) -> Vec<Vec<Neighbour>> {
     };
 
     // A radio with a link from a sender senses it in any case.
-    for (from, to, _) in loss.links() {
+    for LossyLink { from, to, .. } in loss.links() {
         listeners[from.0].push(to.0);
         if matches!(sense, Sense::Audible) {
             listeners[to.0].push(from.0);

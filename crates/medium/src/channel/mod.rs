@@ -95,7 +95,7 @@ impl Channel {
     /// Changes the loss of one link.
     ///
     /// # Errors
-    /// Those of [`LossMatrix::set`](crate::LossMatrix::set), and [`MediumError::NoLossMatrix`].
+    /// Errors of [`LossMatrix::set`](crate::LossMatrix::set), and [`MediumError::NoLossMatrix`].
     pub(crate) fn set_loss(
         &mut self,
         from: RadioId,
@@ -111,7 +111,7 @@ impl Channel {
     /// Moves radios.
     ///
     /// # Errors
-    /// Those of [`RadioChannel::move_to`], and [`MediumError::NoPositions`].
+    /// Errors of [`RadioChannel::move_to`], and [`MediumError::NoPositions`].
     pub(crate) fn move_to(&mut self, moves: &[(RadioId, [f64; 3])]) -> Result<(), MediumError> {
         match self {
             Self::Links(_) => Err(MediumError::NoPositions),

@@ -17,7 +17,7 @@ pub enum Fading {
     None,
     /// Many paths of similar strength: exponentially distributed power.
     Rayleigh,
-    /// What GloMoSim 2.02 calls Rayleigh fading: 5 log10(-(4 / pi) ln u) dB for a uniform u. The
+    /// Rayleigh fading as GloMoSim 2.02 has it: 5 log10(-(4 / pi) ln u) dB for a uniform u. The
     /// power, instead of the amplitude, is Rayleigh distributed, so that swings in dB are half as
     /// large.
     Glomosim,

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 
 const US: u64 = 1_000;
 
-/// Returns the chain of radios 0, 1 and 2, and radio 3 out of reach. `pair` has a link of `kind` in
-/// both directions.
-fn config(pair: (usize, usize), kind: LinkKind) -> MediumConfig {
-    let a = RadioId(pair.0);
-    let b = RadioId(pair.1);
+/// Returns the chain of radios 0, 1 and 2, and radio 3 out of reach. `a` and `b` have a link of
+/// `kind` in both directions.
+fn config(a: usize, b: usize, kind: LinkKind) -> MediumConfig {
+    let a = RadioId(a);
+    let b = RadioId(b);
     let pairs = [(0, 1, 0.0), (1, 0, 0.0), (1, 2, 0.0), (2, 1, 0.0)];
     let links = links(4, &pairs);
     let kinds = BTreeMap::from([((a, b), kind), ((b, a), kind)]);
@@ -47,8 +47,7 @@ fn report(trace: &[Output]) -> (TxResult, u64) {
 
 #[test]
 fn a_link_has_its_own_rate_for_unicast_only() {
-    let mut medium =
-        Medium::new(config((1, 2), LinkKind::Air { bit_rate_bps: 11_000_000 })).unwrap();
+    let mut medium = Medium::new(config(1, 2, LinkKind::Air { bit_rate_bps: 11_000_000 })).unwrap();
     // 136 bytes: 192 us and 544 at 2 Mbit/s, 99 at 11.
     let fast = one_frame(&mut medium, Access::Unicast(RadioId(2)));
     assert_eq!((heard(&fast), report(&fast)), (vec![2], (TxResult::Acked, 291 * US)));
@@ -61,7 +60,7 @@ fn a_link_has_its_own_rate_for_unicast_only() {
 #[test]
 fn a_cable_delivers_to_its_end_alone_and_broadcasts_go_by_it_too() {
     let mut medium =
-        Medium::new(config((1, 3), LinkKind::Wire { bit_rate_bps: 100_000_000 })).unwrap();
+        Medium::new(config(1, 3, LinkKind::Wire { bit_rate_bps: 100_000_000 })).unwrap();
     let wired = one_frame(&mut medium, Access::Unicast(RadioId(3)));
     // 1,088 bits.
     assert_eq!((heard(&wired), report(&wired)), (vec![3], (TxResult::Acked, 10_880)));
@@ -74,7 +73,7 @@ fn a_cable_delivers_to_its_end_alone_and_broadcasts_go_by_it_too() {
 
 #[test]
 fn a_cable_counts_as_a_link_without_loss() {
-    let config = config((1, 3), LinkKind::Wire { bit_rate_bps: 100_000_000 });
+    let config = config(1, 3, LinkKind::Wire { bit_rate_bps: 100_000_000 });
     let loss = config.expected_loss(1500).unwrap();
     assert_eq!((loss.loss(RadioId(1), RadioId(3)), loss.loss(RadioId(0), RadioId(3))), (0.0, 1.0));
 }
@@ -84,13 +83,13 @@ fn kinds_that_cannot_be_are_refused() {
     let kind = LinkKind::Wire { bit_rate_bps: 1_000_000 };
     let refused = |config: MediumConfig| config.validate().unwrap_err();
     let unknown = MediumError::UnknownRadio { radio: RadioId(4), radios: 4 };
-    assert_eq!(refused(config((1, 4), kind)), unknown);
-    assert_eq!(refused(config((1, 1), kind)), MediumError::SelfLink { radio: RadioId(1) });
+    assert_eq!(refused(config(1, 4, kind)), unknown);
+    assert_eq!(refused(config(1, 1, kind)), MediumError::SelfLink { radio: RadioId(1) });
     let slow = LinkKind::Air { bit_rate_bps: 10 };
-    assert_eq!(refused(config((1, 2), slow)), MediumError::BadBitRate { bit_rate_bps: 10 });
+    assert_eq!(refused(config(1, 2, slow)), MediumError::BadBitRate { bit_rate_bps: 10 });
     let conflict = Conflict::Audible;
     let order = SlotOrder::Random;
     let mac = MacConfig::Slotted { slot_ns: 1_000_000, conflict, order };
-    let slotted = refused(MediumConfig { mac, ..config((1, 2), kind) });
+    let slotted = refused(MediumConfig { mac, ..config(1, 2, kind) });
     assert!(slotted.to_string().contains("need DCF"), "{slotted}");
 }

@@ -49,7 +49,7 @@ fn without_interference_reception_is_what_the_distribution_says() {
     // P(exponential power > threshold) summed over all pairs, per sender.
     let received = |config: &MediumConfig| {
         let loss = config.expected_loss(1_500).unwrap();
-        loss.links().map(|(.., p)| 1.0 - p).sum::<f64>() / 50.0
+        loss.links().map(|link| 1.0 - link.loss).sum::<f64>() / 50.0
     };
     let config = traffic::mesh(positions(), 1);
     assert!((received(&config) / 16.68 - 1.0).abs() < 0.005, "{}", received(&config));

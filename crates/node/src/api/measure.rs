@@ -18,7 +18,7 @@ const COUNTS: RangeInclusive<u8> = 0..=20;
 /// Returns the best path to a node, with measured round trips to each hop.
 ///
 /// # Errors
-/// Those of a receiver of that name; [`ErrorCode::BadRequest`] if the count is not allowed.
+/// Errors of a receiver of that name; [`ErrorCode::BadRequest`] if the count is not allowed.
 pub(super) async fn echo_path(
     handle: &Handle,
     node: String,
@@ -58,7 +58,7 @@ async fn round_trip(handle: &Handle, to: NodeId, count: u8) -> Result<Option<f64
 /// Measures the bandwidth to a node.
 ///
 /// # Errors
-/// Those of a receiver of that name; [`ErrorCode::BadRequest`], [`ErrorCode::Busy`];
+/// Errors of a receiver of that name; [`ErrorCode::BadRequest`], [`ErrorCode::Busy`];
 /// [`ErrorCode::UnreachableReceiver`] if it does not answer.
 pub(super) async fn bandwidth(
     handle: &Handle,

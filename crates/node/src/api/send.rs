@@ -12,7 +12,7 @@ use crate::state::{Left, OutgoingFile, USUAL_PRIORITY};
 use crate::store::is_temporary;
 use ncmesh_engine::Background;
 use ncmesh_engine::file::merkle::{self, Digest, MerkleTree};
-use ncmesh_engine::file::{Geometry, Manifest, check_file_name};
+use ncmesh_engine::file::{Allowance, Geometry, Manifest, check_file_name};
 use ncmesh_engine::registry::{AUTO, ServiceKind};
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::toolkit::backoff::Backoff;
@@ -94,8 +94,7 @@ async fn offer(handle: &Handle, request: SendRequest) -> Result<FlowId, ApiError
         receivers,
         done: BTreeMap::new(),
         open,
-        background,
-        limit_bps,
+        allowance: Allowance { background, limit_bps },
         priority,
     };
     start(handle, outgoing, file, digest).await?;

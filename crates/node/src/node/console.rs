@@ -23,7 +23,7 @@ use ncmesh_wire::{FlowId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most transfers, flows and streams that are shown of one start of the daemon.
-const MOST: usize = 4096;
+const MAX_SHOWN: usize = 4096;
 
 /// Most links that are shown of one start of the daemon. Nodes come and go, and a member may tell
 /// of links that do not exist.
@@ -208,7 +208,7 @@ impl Node {
         let known = view.transfers.get(&(status.flow, is_sending)).copied();
         let place = match known {
             Some(place) => place,
-            None if view.meta.transfers.len() >= MOST => return,
+            None if view.meta.transfers.len() >= MAX_SHOWN => return,
             None => {
                 let receivers = status.receivers.iter().map(|receiver| receiver.node.0);
                 view.meta.transfers.push(Transfer {
@@ -272,7 +272,7 @@ impl Node {
             let known = view.flows.get(&(scheme, source, destination)).copied();
             let place = match known {
                 Some(place) => place,
-                None if view.meta.flows.len() >= MOST => continue,
+                None if view.meta.flows.len() >= MAX_SHOWN => continue,
                 None => {
                     view.meta.flows.push(Flow {
                         from: source.0,
@@ -303,7 +303,7 @@ impl Node {
         let known = view.streams.get(&status.flow).copied();
         let place = match known {
             Some(place) => place,
-            None if view.meta.streams.len() >= MOST => return,
+            None if view.meta.streams.len() >= MAX_SHOWN => return,
             None => {
                 let layer = |name: &String| Layer { name: harmless(name), rate_bps: None };
                 view.meta.streams.push(Stream {

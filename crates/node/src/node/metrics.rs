@@ -497,11 +497,10 @@ fn by(label: &'static str, counts: &BTreeMap<String, u64>) -> Values {
 fn by_kind(values: impl Iterator<Item = ((ServiceId, u8), f64)>) -> Values {
     let mut sums = BTreeMap::<(&str, &str), f64>::new();
     for ((service, kind), value) in values {
-        let name =
-            services(REGISTRY).find(|(id, ..)| *id == service).and_then(|(_, name, layouts)| {
-                let layout = layouts.iter().find(|layout| layout.kind == kind)?;
-                Some((name, layout.name))
-            });
+        let name = services(REGISTRY).find(|known| known.id == service).and_then(|known| {
+            let layout = known.layouts.iter().find(|layout| layout.kind == kind)?;
+            Some((known.name, layout.name))
+        });
         *sums.entry(name.unwrap_or(("other", "other"))).or_default() += value;
     }
     let labels =
@@ -531,7 +530,7 @@ fn direction(transfer: &Transfer) -> &'static str {
 /// Returns the counters of a node as OpenMetrics text.
 ///
 /// # Errors
-/// Those of the encoder.
+/// Errors of the encoder.
 pub(super) fn open_metrics(node: &Node) -> Result<String, fmt::Error> {
     let look = Look { node, status: node.status(), transfers: node.transfers() };
     let fixed = METRICS.iter().map(|metric| (metric.head(), (metric.4)(&look)));

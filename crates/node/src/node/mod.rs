@@ -366,8 +366,7 @@ impl Node {
             receivers: file.receivers.clone(),
             done: file.done.clone(),
             open: file.open,
-            background: file.background,
-            limit_bps: file.limit_bps,
+            allowance: file.allowance,
         };
         let now = self.clock.now();
         let scheme = self.stack.scheme(&file.scheme).ok_or(SendError::UnknownScheme);
@@ -442,7 +441,7 @@ impl Node {
     /// Begins a bandwidth run.
     ///
     /// # Errors
-    /// Those of a receiver of that name; [`ErrorCode::BadRequest`] if a value is not allowed;
+    /// Errors of a receiver of that name; [`ErrorCode::BadRequest`] if a value is not allowed;
     /// [`ErrorCode::Busy`] if a run is under way.
     pub(crate) fn begin_run(&mut self, request: &BandwidthRequest) -> Result<Running, ApiError> {
         let id = self.resolve_name(&request.node)?;

@@ -98,7 +98,7 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         if update(&mut old.announce, &new.announce) {
             changed("[tunnel] announce");
         }
-        // What else is reached through the device, the kernel was told when it was made.
+        // The kernel was told of all other routes through the device when it was made.
         if old.beyond_addresses().eq(new.beyond_addresses()) {
             if update(&mut old.routes, &new.routes) {
                 changed("[tunnel] routes");
@@ -211,7 +211,7 @@ mod tests {
         );
         assert!(node.take_rate().is_none());
 
-        // What waits for a restart is named each time, what has changed is not.
+        // Settings that wait for a restart are named each time, those that have changed are not.
         let again = node.reload(&file).unwrap();
         assert_eq!((again.changed.len(), again.restart.len()), (0, 4));
         assert_eq!(log.try_recv(), Err(mpsc::TryRecvError::Empty));

@@ -85,8 +85,8 @@ impl Sending {
             source: name_of(stack, file.manifest.flow.source),
             scheme: Some(file.scheme.clone()),
             scheme_reason: file.scheme_reason.clone(),
-            background: file.background.map(Background::percent),
-            limit_bps: file.limit_bps,
+            background: file.allowance.background.map(Background::percent),
+            limit_bps: file.allowance.limit_bps,
             direction: Direction::Sending,
             state: State::Invited,
             reason: Some(format!("waits for its turn, {before} before it")),
@@ -156,7 +156,7 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_engine::file::{Geometry, Manifest};
+    use ncmesh_engine::file::{Allowance, Geometry, Manifest};
     use ncmesh_wire::NodeId;
 
     fn file(serial: u32, priority: u8) -> OutgoingFile {
@@ -171,8 +171,7 @@ mod tests {
             receivers: Vec::new(),
             done: BTreeMap::new(),
             open: true,
-            background: None,
-            limit_bps: None,
+            allowance: Allowance::default(),
             priority,
         }
     }

@@ -7,7 +7,7 @@ use crate::state::{DELIVERIES_KEPT, Delivery, OutgoingFile};
 use crate::store::naming::Naming;
 use crate::store::reception::{Prepared, prepare};
 use ncmesh_engine::Event;
-use ncmesh_engine::file::{Geometry, Manifest};
+use ncmesh_engine::file::{Allowance, Geometry, Manifest};
 use ncmesh_engine::storage::Storage;
 use ncmesh_host::measure::{MAX_ECHOES, MAX_RUNS};
 use std::collections::BTreeMap;
@@ -176,7 +176,7 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         noted,
         chores: _,
         savers: _,
-        // Of a fixed size, or the operator's.
+        // With a fixed size, or the operator's.
         configuration: _,
         clock: _,
         state: _,
@@ -216,8 +216,7 @@ async fn a_hostile_member_grows_no_table_beyond_its_bound() {
             receivers: Vec::new(),
             done: BTreeMap::new(),
             open: true,
-            background: None,
-            limit_bps: None,
+            allowance: Allowance::default(),
             priority: 5,
         };
         node.sending.insert(file);

@@ -60,8 +60,11 @@ impl Node {
             kept: self.inbox.kept_parts(),
             hooks: self.hooks.counts,
             usage: self.stack.usage(),
-            sent: counters.all_sent().map(traffic).collect(),
-            heard: counters.all_heard().map(traffic).collect(),
+            sent: counters.all_sent().map(|((id, kind), tally)| traffic(id, kind, tally)).collect(),
+            heard: counters
+                .all_heard()
+                .map(|((id, kind), tally)| traffic(id, kind, tally))
+                .collect(),
             drops: counters.drops().map(|(why, n)| (why.name().into(), n)).collect(),
             tunnel: self.tunnel_status(),
             flows: self.flows(),
@@ -215,6 +218,7 @@ impl Node {
         };
         let end = t.finished.unwrap_or_else(|| self.clock.now());
         let sent = self.sending.get(t.flow);
+        let allowance = sent.map(|file| file.allowance).unwrap_or_default();
         let sent_from = sent.map(|file| file.path.clone());
         Transfer {
             id: t.flow.to_string(),
@@ -226,8 +230,8 @@ impl Node {
             source: self.name_of(t.flow.source),
             scheme: self.stack.transfer_scheme(t.flow).map(Into::into),
             scheme_reason: sent.and_then(|file| file.scheme_reason.clone()),
-            background: sent.and_then(|file| file.background).map(Background::percent),
-            limit_bps: sent.and_then(|file| file.limit_bps),
+            background: allowance.background.map(Background::percent),
+            limit_bps: allowance.limit_bps,
             direction: match t.direction {
                 file::Direction::Sending => Direction::Sending,
                 file::Direction::Receiving => Direction::Receiving,
@@ -289,7 +293,7 @@ impl Node {
     /// `GET /v1/paths/{node}`: the best path by ETX of unicast, to a node by name or id.
     ///
     /// # Errors
-    /// Those of a receiver of that name: it is unknown, unreachable or this node.
+    /// Errors of a receiver of that name: it is unknown, unreachable or this node.
     pub fn path_to(&self, name: &str) -> Result<Path, ApiError> {
         Ok(path::path_to(&self.stack, self.resolve_name(name)?))
     }
@@ -303,7 +307,7 @@ impl Node {
     /// `GET /metrics`: the counters as OpenMetrics text.
     ///
     /// # Errors
-    /// Those of the encoder.
+    /// Errors of the encoder.
     pub fn metrics(&self) -> Result<String, fmt::Error> {
         metrics::open_metrics(self)
     }
@@ -340,7 +344,7 @@ fn kbit_s(bytes: u64, started: Instant, end: Instant) -> f64 {
     if seconds > 0.0 { bytes as f64 * 8.0 / 1000.0 / seconds } else { 0.0 }
 }
 
-fn traffic(((service, kind), tally): ((ServiceId, u8), Tally)) -> Traffic {
+fn traffic(service: ServiceId, kind: u8, tally: Tally) -> Traffic {
     let service = match service {
         control::SERVICE => "control".into(),
         id => REGISTRY

@@ -55,7 +55,7 @@ pub(super) enum Trouble {
     NoBroadcast,
 }
 
-/// What a message of the kernel means for who keeps this state.
+/// Meaning of a message of the kernel for the keeper of this state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Applied {
     /// All there is to know is known.

@@ -11,12 +11,12 @@
 //! address: a frame that waits for an answer to ARP would hold back all frames behind it for up to
 //! three seconds. A socket of their own makes sure of that.
 //!
-//! What this node tells is the address that the kernel puts into its broadcasts. Where a frame came
-//! from means nothing, because anybody can send on what he hears. A node behind a translation of
-//! addresses tells one that nobody can resolve, so frames for it stay broadcasts.
+//! This node tells the address that the kernel puts into its broadcasts. Where a frame came from
+//! means nothing, because any radio can send on what it hears. A node behind a translation of
+//! addresses tells one that no neighbour can resolve, so frames for it stay broadcasts.
 //!
-//! What the interface can do is watched by rtnetlink. While it cannot send, nothing is asked of the
-//! node, and nothing is lost. Only IPv4 is used, because IPv6 has no broadcast.
+//! Rtnetlink tells whether the interface can send. While it cannot, nothing is asked of the node,
+//! and nothing is lost. Only IPv4 is used, because IPv6 has no broadcast.
 
 use super::interface::Trouble;
 use super::mesh80211;
@@ -532,7 +532,7 @@ mod tests {
         assert_eq!(report.result, TxResult::Sent);
     }
 
-    /// Whoever floods a node must not make its loop run once for each of his frames.
+    /// A flood must not make the node's loop run once for each of its frames.
     #[tokio::test]
     async fn frames_that_have_come_are_taken_without_waiting() {
         let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

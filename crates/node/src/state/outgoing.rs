@@ -7,7 +7,7 @@ use super::record::{ManifestRecord, RecordError};
 use crate::root::Root;
 use crate::store::is_temporary;
 use ncmesh_engine::Background;
-use ncmesh_engine::file::{Manifest, ReceiverState};
+use ncmesh_engine::file::{Allowance, Manifest, ReceiverState};
 use ncmesh_wire::{FlowId, NodeId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,10 +40,8 @@ pub struct OutgoingFile {
     pub done: BTreeMap<NodeId, ReceiverState>,
     /// Whether further receivers may join.
     pub open: bool,
-    /// Whether it gives way to all else, and its bound on airtime.
-    pub background: Option<Background>,
-    /// The most of its data that this node sends, bit/s.
-    pub limit_bps: Option<u64>,
+    /// Airtime and rate that it may take.
+    pub allowance: Allowance,
     /// Its turn among the files that wait: 0 to 9, the highest first.
     pub priority: u8,
 }
@@ -83,16 +81,22 @@ impl OutgoingFile {
     pub fn from_json(bytes: &[u8]) -> Result<Self, RecordError> {
         let record: Record =
             serde_json::from_slice(bytes).map_err(|e| RecordError::Json(e.to_string()))?;
+        let done = record.done.iter().filter_map(|(node, code)| {
+            let state = final_state(*code)?;
+            Some((NodeId(*node), state))
+        });
         Ok(Self {
             manifest: Manifest::try_from(&record.manifest)?,
             path: record.path,
             scheme: record.scheme,
             scheme_reason: record.scheme_reason,
             receivers: record.receivers.into_iter().map(NodeId).collect(),
-            done: record.done.into_iter().filter_map(final_state).collect(),
+            done: done.collect(),
             open: record.open,
-            background: record.background.and_then(Background::of),
-            limit_bps: record.limit_bps,
+            allowance: Allowance {
+                background: record.background.and_then(Background::of),
+                limit_bps: record.limit_bps,
+            },
             priority: record.priority,
         })
     }
@@ -110,17 +114,16 @@ impl OutgoingFile {
             receivers: self.receivers.iter().map(|node| node.0).collect(),
             done: self.done.iter().map(|(node, state)| (node.0, state.code())).collect(),
             open: self.open,
-            background: self.background.map(Background::percent),
-            limit_bps: self.limit_bps,
+            background: self.allowance.background.map(Background::percent),
+            limit_bps: self.allowance.limit_bps,
             priority: self.priority,
         };
         Ok(serde_json::to_vec_pretty(&record)?)
     }
 }
 
-fn final_state((node, code): (u16, u8)) -> Option<(NodeId, ReceiverState)> {
-    let state = ReceiverState::from_code(code).filter(|state| state.is_final());
-    state.map(|state| (NodeId(node), state))
+fn final_state(code: u8) -> Option<ReceiverState> {
+    ReceiverState::from_code(code).filter(|state| state.is_final())
 }
 
 /// The journal: a directory with one file for each transfer.
@@ -242,8 +245,7 @@ mod tests {
             receivers: vec![NodeId(3)],
             done: BTreeMap::new(),
             open: true,
-            background: Background::of(10),
-            limit_bps: Some(200_000),
+            allowance: Allowance { background: Background::of(10), limit_bps: Some(200_000) },
             priority: 5,
         };
         journal.save(&file).unwrap();

@@ -148,7 +148,7 @@ async fn read(
         let _ = socket.readable().await;
         in_a_row = if begin.elapsed() < SHORT { in_a_row + 1 } else { 0 };
         let from_port = |buffers: &mut [u8]| receive_watched(&socket, buffers);
-        if hand_on(from_port, &mut buffers, (flow, layer), &ingress).await.is_none() {
+        if hand_on(from_port, &mut buffers, flow, layer, &ingress).await.is_none() {
             return Ok(());
         }
         if in_a_row < HURRY {
@@ -161,7 +161,7 @@ async fn read(
         while gathered >= WORTH_IT {
             tokio::time::sleep(PAUSE).await;
             let from_port = |buffers: &mut [u8]| receive(&port, buffers).unwrap_or_default();
-            match hand_on(from_port, &mut buffers, (flow, layer), &ingress).await {
+            match hand_on(from_port, &mut buffers, flow, layer, &ingress).await {
                 None => return Ok(()),
                 Some(count) => gathered = count,
             }
@@ -176,7 +176,8 @@ async fn read(
 async fn hand_on(
     mut receive: impl FnMut(&mut [u8]) -> Vec<usize>,
     buffers: &mut [u8],
-    (flow, layer): (FlowId, usize),
+    flow: FlowId,
+    layer: usize,
     ingress: &mpsc::Sender<Vec<IngressPacket>>,
 ) -> Option<usize> {
     let mut count = 0;

@@ -123,9 +123,9 @@ impl Observer for Air {
 
 /// Returns the names of a service and of a kind of its frames.
 fn names((service, kind): Kind) -> (&'static str, String) {
-    let Some((_, name, layouts)) = services(REGISTRY).find(|(id, ..)| *id == service) else {
+    let Some(known) = services(REGISTRY).find(|known| known.id == service) else {
         return ("unknown", kind.to_string());
     };
-    let layout = layouts.iter().find(|layout| layout.kind == kind);
-    (name, layout.map_or_else(|| kind.to_string(), |layout| layout.name.to_owned()))
+    let layout = known.layouts.iter().find(|layout| layout.kind == kind);
+    (known.name, layout.map_or_else(|| kind.to_string(), |layout| layout.name.to_owned()))
 }

@@ -70,7 +70,7 @@ fn dies(run: &mut Run, node: usize, findings: &mut Findings) -> Result<(), Error
     let concerned = users(run, node);
     let witnesses = Witnesses::of(run, node);
     run.simulation.switch_off(node);
-    watch_loss(run, (concerned, witnesses), findings, node);
+    watch_loss(run, concerned, witnesses, findings, node);
     run.simulation.switch_on(node)?;
     run.advance(REST);
     Ok(())
@@ -81,15 +81,15 @@ fn fades(run: &mut Run, node: usize, findings: &mut Findings) -> Result<(), Erro
     let mut concerned = users(run, node);
     let whole = run.mesh.loss.clone();
     let mut faded = whole.clone();
-    for (from, to, p) in whole.links().filter(|(from, to, _)| from.0 == node || to.0 == node) {
-        faded.set(from, to, 1.0 - FADED * (1.0 - p))?;
+    for link in whole.links().filter(|link| link.from.0 == node || link.to.0 == node) {
+        faded.set(link.from, link.to, 1.0 - FADED * (1.0 - link.loss))?;
     }
     let graph = Graph::new(&faded, &routes::running(&run.simulation));
     concerned.retain(|&user| !graph.tree(user).parent.contains(&Some(node)));
 
     let witnesses = Witnesses::of(run, node);
     set_links(run, node, &faded)?;
-    watch_loss(run, (concerned, witnesses), findings, node);
+    watch_loss(run, concerned, witnesses, findings, node);
     set_links(run, node, &whole)?;
     run.advance(REST);
     Ok(())
@@ -164,7 +164,8 @@ fn told(run: &Run, node: usize, other: usize) -> Option<f64> {
 /// Advances until no node of `waiting` routes through `node`, and notes when each stopped.
 fn watch_loss(
     run: &mut Run,
-    (waiting, mut witnesses): (Vec<usize>, Witnesses),
+    waiting: Vec<usize>,
+    mut witnesses: Witnesses,
     findings: &mut Findings,
     node: usize,
 ) {

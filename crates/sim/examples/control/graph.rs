@@ -3,7 +3,7 @@
 //! It is computed from the medium's settings and shares no code with the nodes' routing, so that it
 //! can judge it.
 
-use ncmesh_medium::LossMatrix;
+use ncmesh_medium::{LossMatrix, LossyLink};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -29,7 +29,8 @@ impl Graph {
     /// Returns the links among the nodes that are `running`.
     pub(crate) fn new(loss: &LossMatrix, running: &[bool]) -> Self {
         let mut costs = vec![Vec::new(); loss.radios()];
-        for (from, to, p) in loss.links().filter(|(from, to, _)| running[from.0] && running[to.0]) {
+        let is_there = |link: &LossyLink| running[link.from.0] && running[link.to.0];
+        for LossyLink { from, to, loss: p } in loss.links().filter(is_there) {
             let delivery = (1.0 - p) * (1.0 - loss.loss(to, from));
             if delivery > 0.0 {
                 costs[from.0].push((to.0, 1.0 / delivery));

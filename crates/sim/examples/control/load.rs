@@ -126,8 +126,8 @@ impl FileLoad {
 
     /// Begins a transfer unless one is under way.
     fn begin(&mut self, simulation: &mut Simulation) {
-        for (_, _, observation) in &simulation.observations()[self.seen..] {
-            match *observation {
+        for seen in &simulation.observations()[self.seen..] {
+            match seen.observation {
                 Observation::Delivered(_) => self.delivered += 1,
                 Observation::SendEnded(flow) | Observation::SendFailed(flow)
                     if self.flow == Some(flow) =>

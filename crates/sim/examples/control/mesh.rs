@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::graph::Graph;
 use ncmesh_engine::rng;
-use ncmesh_medium::{ChannelConfig, LinkPower, LinksConfig, LossMatrix, RadioId, Sense};
+use ncmesh_medium::{ChannelConfig, LinkPower, LinksConfig, LossMatrix, LossyLink, RadioId, Sense};
 use ncmesh_sim::SimulationConfig;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_wire::NodeId;
@@ -73,8 +73,8 @@ impl Mesh {
         let config = SimulationConfig::from_scenario(&scenario)?;
         let loss = config.medium.expected_loss(config.mtu)?;
         let mut senses: Vec<Vec<usize>> = (0..loss.radios()).map(|node| vec![node]).collect();
-        for (from, to, _) in loss.links().filter(|(_, _, p)| *p < 1.0) {
-            senses[to.0].push(from.0);
+        for link in loss.links().filter(|link| link.loss < 1.0) {
+            senses[link.to.0].push(link.from.0);
         }
         Ok(Self { config, positions: Vec::new(), loss, senses })
     }
@@ -144,8 +144,8 @@ impl Mesh {
 
     /// Returns positions, links and which radios sense each other, for models of other protocols.
     pub(crate) fn to_json(&self) -> Value {
-        let links = self.loss.links().filter(|(_, _, p)| *p < 0.99);
-        let link = |(from, to, p): (RadioId, RadioId, f64)| json!([from.0, to.0, 1.0 - p]);
+        let links = self.loss.links().filter(|link| link.loss < 0.99);
+        let link = |link: LossyLink| json!([link.from.0, link.to.0, 1.0 - link.loss]);
         json!({
             "positions": self.positions,
             "links": links.map(link).collect::<Vec<_>>(),

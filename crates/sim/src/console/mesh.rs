@@ -7,7 +7,7 @@ use ncmesh_console::schema::{EventKind, Link, LinkTable, Meta, NodeTable, Places
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_host::console::set_sent;
-use ncmesh_medium::RadioId;
+use ncmesh_medium::{CountedLink, RadioId};
 use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +57,7 @@ impl Mesh {
     ) -> (NodeTable, LinkTable) {
         // The channel's own counters. A link that the scenario does not list has a power so low
         // that hardly a frame arrives; it is shown once one did.
-        for (from, to, counters) in snapshot.medium.link_statistics() {
+        for CountedLink { from, to, counters } in snapshot.medium.link_statistics() {
             let link = (node_id(from.0).0, node_id(to.0).0);
             if counters.decoded > 0 && !self.places.contains_key(&link) {
                 self.places.insert(link, meta.links.len());
@@ -66,7 +66,7 @@ impl Mesh {
         }
         let mut links = LinkTable::unknown(meta.links.len());
         (0..meta.links.len()).for_each(|place| links.begin(place));
-        for (from, to, counters) in snapshot.medium.link_statistics() {
+        for CountedLink { from, to, counters } in snapshot.medium.link_statistics() {
             if let Some(place) = self.places.get(&(node_id(from.0).0, node_id(to.0).0)) {
                 links.heard[*place] = Some(counters.decoded.into());
                 links.channel[*place] = Some(counters.erased.into());

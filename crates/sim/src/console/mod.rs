@@ -143,11 +143,11 @@ fn seconds(at: Instant) -> f64 {
 /// Returns what there is in a scenario. Transfers come when they begin.
 fn meta(scenario: &Scenario, config: &SimulationConfig, schemes: &Schemes) -> Meta {
     let loss = scenario.loss();
-    let links = loss.links().map(|(from, to, loss)| Link {
-        from: node_id(from.0).0,
-        to: node_id(to.0).0,
+    let links = loss.links().map(|link| Link {
+        from: node_id(link.from.0).0,
+        to: node_id(link.to.0).0,
         // Losses of nodes that move are true at the start only.
-        loss: config.mobility.is_none().then(|| (loss * 1e4).round() / 1e4),
+        loss: config.mobility.is_none().then(|| (link.loss * 1e4).round() / 1e4),
     });
     let nodes = scenario.nodes.iter().enumerate().map(|(i, node)| Node {
         id: node_id(i).0,

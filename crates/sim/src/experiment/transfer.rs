@@ -44,8 +44,7 @@ impl Sending {
             let to = traffic.to.clone();
             let file = NewFile {
                 contents: contents.clone(),
-                background: traffic.background,
-                limit_bps: traffic.limit_bps,
+                allowance: traffic.allowance,
                 ..NewFile::new(scheme, from, Some(&to))
             };
             let flow = world.sim.send(file)?;
@@ -57,9 +56,9 @@ impl Sending {
 
     /// Looks which transfers their sources have ended. Only new observations are searched.
     fn look(&mut self, sim: &Simulation) {
-        for (.., happened) in &sim.observations()[self.seen..] {
-            if let Observation::SendEnded(flow) = happened {
-                self.under_way.remove(flow);
+        for observed in &sim.observations()[self.seen..] {
+            if let Observation::SendEnded(flow) = observed.observation {
+                self.under_way.remove(&flow);
             }
         }
         self.seen = sim.observations().len();
@@ -132,8 +131,9 @@ impl File {
         let sim = &world.sim;
         let delivered = Observation::Delivered(self.flow);
         let receivers = self.to.iter().map(|node| {
-            let at = sim.observations().iter().find(|(_, n, h)| n == node && *h == delivered);
-            let seconds = at.map(|(at, ..)| (*at - start).as_secs_f64());
+            let mut observed = sim.observations().iter();
+            let end = observed.find(|seen| seen.node == *node && seen.observation == delivered);
+            let seconds = end.map(|end| (end.at - start).as_secs_f64());
             let received = sim.host(*node).storage().received(self.flow);
             ReceiverOutcome {
                 file: 0,

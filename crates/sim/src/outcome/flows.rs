@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 pub struct FlowsOutcome {
     /// Result of each flow, in the scenario's order.
     pub flows: Vec<FlowOutcome>,
-    /// What each node coded across flows from the start of the first flow to the end of the last,
-    /// by name. Absent for schemes that do not code across flows.
+    /// Packets that each node coded across flows from the start of the first flow to the end of the
+    /// last, by name. Absent for schemes that do not code across flows.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub coding: BTreeMap<String, CodingOutcome>,
     /// Packets of all flows over time, if sampling was requested. Lab only.
@@ -94,7 +94,7 @@ pub struct TcpOutcome {
     pub finished_s: Option<f64>,
 }
 
-/// What a node coded across flows.
+/// Packets that a node coded across flows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CodingOutcome {
     /// Its counters.

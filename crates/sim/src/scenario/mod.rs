@@ -107,11 +107,11 @@ pub use stream::{Layer, Stream, StreamReceiver};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ncmesh_engine::Background;
+use ncmesh_engine::file::Allowance;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::text::unmarked;
 use ncmesh_engine::time::Duration;
-use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
+use ncmesh_medium::{LossMatrix, LossyLink, MediumConfig};
 
 /// Position of a node, in metres from an arbitrary origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,10 +154,8 @@ pub struct Traffic {
     pub to: Vec<usize>,
     /// Contents of the file.
     pub content: Content,
-    /// Whether it gives way to all else, and its bound on airtime.
-    pub background: Option<Background>,
-    /// The most of its data that the source sends, bit/s.
-    pub limit_bps: Option<u64>,
+    /// Airtime and rate that it may take.
+    pub allowance: Allowance,
 }
 
 /// Transport protocol that produces the packets of a flow.
@@ -279,6 +277,17 @@ pub struct Scenario {
     source: reader::Original,
 }
 
+/// A link of one direction between two nodes, by their indices.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DirectedLink {
+    /// Node that sends.
+    pub from: usize,
+    /// Node that hears it.
+    pub to: usize,
+    /// Share of frames that arrives.
+    pub delivery: f64,
+}
+
 impl Scenario {
     /// Reads a scenario file and the files it names. If there is no file `path`, it may be the name
     /// of a scenario that comes with the program, such as `building`.
@@ -369,10 +378,13 @@ impl Scenario {
         self.medium.clone()
     }
 
-    /// Returns all directed links as (from, to, delivery probability), from the same values as
-    /// [`loss`](Self::loss).
-    pub fn deliveries(&self) -> Vec<(usize, usize, f64)> {
-        let delivery = |(from, to, loss): (RadioId, RadioId, f64)| (from.0, to.0, 1.0 - loss);
+    /// Returns all directed links, from the same values as [`loss`](Self::loss).
+    pub fn deliveries(&self) -> Vec<DirectedLink> {
+        let delivery = |link: LossyLink| DirectedLink {
+            from: link.from.0,
+            to: link.to.0,
+            delivery: 1.0 - link.loss,
+        };
         self.loss().links().map(delivery).collect()
     }
 }

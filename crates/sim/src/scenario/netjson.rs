@@ -37,7 +37,7 @@ use super::earth::{Degrees, Plane};
 use super::error::Place;
 use super::links::Topology;
 use super::reader::add_node;
-use super::{Node, Position, Scenario, ScenarioError};
+use super::{DirectedLink, Node, Position, Scenario, ScenarioError};
 
 /// Cost at or above which a link is dead.
 const DEAD_COST: f64 = 4096.0;
@@ -297,18 +297,15 @@ fn loss(link: &GraphLink) -> Result<f64, String> {
     Ok(if cost >= DEAD_COST { 1.0 } else { 1.0 - 1.0 / cost.sqrt() })
 }
 
-/// Writes a NetworkGraph as indented JSON. `links` are directed: (from, to, delivery 0 to 1), with
-/// indices into `nodes`; links with an index out of range are omitted. The cost of a link is its
+/// Writes a NetworkGraph as indented JSON. Links of which an end is not among `nodes` are
+/// omitted. The cost of a link is its
 /// ETX, 1 / (d_f d_r), or 4096 if the opposite direction delivers nothing. Its delivery is among
 /// its properties.
-pub fn write(
-    label: &str,
-    nodes: &[Node],
-    links: impl IntoIterator<Item = (usize, usize, f64)>,
-) -> String {
+pub fn write(label: &str, nodes: &[Node], links: impl IntoIterator<Item = DirectedLink>) -> String {
     // The cost needs both directions. Without the opposite one the quotient is infinite, and the
     // cost becomes that of a dead link.
-    let delivery: BTreeMap<_, _> = links.into_iter().map(|(from, to, p)| ((from, to), p)).collect();
+    let by_ends = |link: DirectedLink| ((link.from, link.to), link.delivery);
+    let delivery: BTreeMap<_, _> = links.into_iter().map(by_ends).collect();
     let link = |(&(from, to), &forward): (&(usize, usize), &f64)| {
         let back = delivery.get(&(to, from)).copied().unwrap_or(0.0);
         Some(GraphLink {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ncmesh_engine::Background;
+use ncmesh_engine::file::Allowance;
 use ncmesh_engine::path::expand;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::settings::parse;
@@ -155,9 +156,11 @@ impl Reader<'_> {
             },
             _ => return fail(self.place(&traffic.from), "give `size` or `file`, one of them"),
         };
-        let background = traffic.background.and_then(Background::of);
-        let limit_bps = traffic.limit.map(|limit| limit.0);
-        Ok(Traffic { from, to, content, background, limit_bps })
+        let allowance = Allowance {
+            background: traffic.background.and_then(Background::of),
+            limit_bps: traffic.limit.map(|limit| limit.0),
+        };
+        Ok(Traffic { from, to, content, allowance })
     }
 }
 

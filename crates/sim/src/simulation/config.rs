@@ -159,8 +159,8 @@ impl SimulationConfig {
 
         // Each node's link state says how well the node hears its neighbours.
         let mut hears = vec![Links::new(); self.names.len()];
-        for (from, to, p) in loss.links() {
-            hears[to.0].insert(node_id(from.0), 1.0 - p);
+        for link in loss.links() {
+            hears[link.to.0].insert(node_id(link.from.0), 1.0 - link.loss);
         }
         let mut topology = Topology::new(self.route.min_delivery);
         for (i, (name, hears)) in self.names.iter().zip(hears).enumerate() {

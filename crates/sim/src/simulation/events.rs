@@ -5,7 +5,7 @@
 //! request later, and only then is the frame filled.
 
 use super::processing::Inboxes;
-use super::{Arrival, Disturbance, IpArrival, Simulation, StreamArrival, node_id};
+use super::{Arrival, Disturbance, IpArrival, Observed, Simulation, StreamArrival, node_id};
 use crate::host::Received;
 use crate::observe::What;
 use crate::observers::Observers;
@@ -253,7 +253,7 @@ impl Simulation {
         };
         host.handle_events(now, receive, |observation| {
             self.observers.tell(now, node, What::Happened(&observation));
-            self.observations.push((now, node, observation));
+            self.observations.push(Observed { at: now, node, observation });
         });
         for arrival in &self.ip_packets[before..] {
             self.observers.tell(now, node, What::Arrived(&arrival.packet));

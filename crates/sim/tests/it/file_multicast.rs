@@ -41,11 +41,14 @@ fn contents(len: usize) -> Vec<u8> {
 }
 
 fn delivered(s: &Simulation) -> usize {
-    s.observations().iter().filter(|(_, _, h)| matches!(h, Observation::Delivered(_))).count()
+    s.observations()
+        .iter()
+        .filter(|seen| matches!(seen.observation, Observation::Delivered(_)))
+        .count()
 }
 
 fn ended(s: &Simulation) -> bool {
-    s.observations().iter().any(|(_, _, h)| matches!(h, Observation::SendEnded(_)))
+    s.observations().iter().any(|seen| matches!(seen.observation, Observation::SendEnded(_)))
 }
 
 fn transfer(loss: LossMatrix, seed: u64, to: &[usize], len: usize) -> Simulation {
@@ -85,8 +88,8 @@ fn a_poor_receiver_does_not_slow_a_good_one() {
     let at = |node| {
         s.observations()
             .iter()
-            .find(|(_, n, h)| *n == node && matches!(h, Observation::Delivered(_)))
-            .map(|(at, ..)| at.as_secs_f64() - 5.0)
+            .find(|seen| seen.node == node && matches!(seen.observation, Observation::Delivered(_)))
+            .map(|seen| seen.at.as_secs_f64() - 5.0)
             .unwrap()
     };
     println!("{} {}", at(1), at(2));

@@ -2,7 +2,7 @@
 
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::topology::Metric;
-use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
+use ncmesh_medium::{LossMatrix, LossyLink, MediumConfig, RadioId};
 use ncmesh_sim::scenario::{Measure, Scenario};
 use ncmesh_sim::{Simulation, SimulationConfig, measure, node_id};
 use std::path::Path;
@@ -17,7 +17,7 @@ fn the_measured_loss_is_the_loss_of_the_link() {
         loss.set(RadioId(from), RadioId(to), p).unwrap();
     }
     let measured = measure(&MediumConfig::dot11b(loss.clone(), 11_000_000), HOW).unwrap();
-    for (from, to, p) in loss.links() {
+    for LossyLink { from, to, loss: p } in loss.links() {
         let off = (measured.loss(from, to) - p).abs();
         // Four standard deviations of 600 probes, and a margin for the few collisions.
         assert!(off < 4.0 * (p * (1.0 - p) / 600.0).sqrt() + 0.01, "{from} to {to}: off by {off}");

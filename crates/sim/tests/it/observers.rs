@@ -104,7 +104,7 @@ fn the_time_of_parts_is_measured_without_changing_the_run() {
     assert!(untimed.time_spent().is_none());
 
     let parts = timed.time_spent().unwrap().parts();
-    let runs = |part| parts.iter().find(|(other, ..)| *other == part).map_or(0, |row| row.1);
+    let runs = |part| parts.iter().find(|spent| spent.part == part).map_or(0, |spent| spent.runs);
     for service in [ServiceId(0), ServiceId(16)] {
         let heard = |node| timed.host(node).stack().unwrap().counters().all_heard();
         let heard = (0..timed.len()).flat_map(heard).filter(|((of, _), _)| *of == service);
@@ -113,7 +113,7 @@ fn the_time_of_parts_is_measured_without_changing_the_run() {
         assert!(runs(Part::Written(service)) > 0);
     }
     assert!(runs(Part::Medium) > 0 && runs(Part::Timers) > 0);
-    assert!(parts.is_sorted_by(|a, b| a.2 >= b.2));
+    assert!(parts.is_sorted_by(|a, b| a.time >= b.time));
 }
 
 #[test]

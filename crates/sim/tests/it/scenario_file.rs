@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::support::by_ends;
 use ncmesh_medium::{ChannelConfig, Fading, MacConfig, Phy, RadioId, Sense};
 use ncmesh_sim::scenario::{Content, Position, Scenario, ScenarioError, netjson};
 use proptest::prelude::*;
@@ -42,7 +43,7 @@ fn a_small_file_is_read() {
     assert_eq!((scenario.name.as_str(), scenario.seed), ("small", 1));
     let config = scenario.medium_config();
     assert_eq!((config.bit_rate_bps, config.phy, config.radios()), (5_500_000, Phy::DOT11B, 3));
-    let links = scenario.deliveries();
+    let links = by_ends(&scenario);
     assert_eq!(links, [(0, 1, 0.75), (1, 0, 0.75), (1, 2, 0.5)]);
     let traffic = scenario.traffic.into_iter().next().unwrap();
     assert_eq!(
@@ -59,7 +60,8 @@ fn several_files_are_read_and_errors_have_their_places() {
     let first = "[[traffic]]\nfrom = \"a\"\nto = [\"b\"]\nsize = \"1kB\"\n";
     let second = "[[traffic]]\nfrom = \"c\"\nto = [\"a\"]\nsize = \"2kB\"\nbackground = 10\n";
     let scenario = parse(&[mesh, first, second].concat()).unwrap();
-    let files = scenario.traffic.iter().map(|file| (file.from, file.background.is_some()));
+    let files =
+        scenario.traffic.iter().map(|file| (file.from, file.allowance.background.is_some()));
     assert_eq!(files.collect::<Vec<_>>(), [(0, false), (2, true)]);
 
     let wrong = |second: &str| fault(&[mesh, first, second].concat());
@@ -512,7 +514,7 @@ fn links_have_rates_and_may_be_cables() {
     assert!(kinds("loss = 0.1").is_empty());
     assert_eq!(kinds("loss = 0.1, rate = \"18M\"").len(), 2);
     let wired = parse("wired = true").unwrap();
-    assert_eq!(wired.deliveries(), [(0, 1, 1.0), (1, 0, 1.0)]);
+    assert_eq!(by_ends(&wired), [(0, 1, 1.0), (1, 0, 1.0)]);
     assert_eq!(wired.medium_config().links.values().next().unwrap().bit_rate_bps(), 1_000_000_000);
     let refused = |link: &str| parse(link).unwrap_err().to_string();
     assert!(refused("rate = \"18M\"").contains("needs `loss`"));

@@ -60,7 +60,7 @@ fn the_building_is_like_the_testbed() {
     let building = shipped("building.toml");
     assert_eq!(building.nodes.len(), 22);
     assert!(building.nodes.iter().all(|node| node.position.is_some()));
-    let losses: Vec<f64> = building.loss().links().map(|(_, _, loss)| loss).collect();
+    let losses: Vec<f64> = building.loss().links().map(|link| link.loss).collect();
     let mean = losses.iter().sum::<f64>() / losses.len() as f64;
     assert!((mean - 0.29).abs() < 0.01, "mean loss {mean}");
     assert_eq!(losses.iter().copied().fold(1.0, f64::min), 0.0);
@@ -82,13 +82,13 @@ fn freifunk_is_one_component_of_87_routers() {
     let mut edge = vec![0];
     while let Some(node) = edge.pop() {
         if !std::mem::replace(&mut reached[node], true) {
-            let near =
-                freifunk.deliveries().into_iter().filter(|link| link.0 == node || link.1 == node);
-            edge.extend(near.map(|link| link.0 + link.1 - node));
+            let all = freifunk.deliveries().into_iter();
+            let near = all.filter(|link| link.from == node || link.to == node);
+            edge.extend(near.map(|link| link.from + link.to - node));
         }
     }
     assert!(reached.into_iter().all(|reached| reached));
-    let losses: Vec<f64> = freifunk.loss().links().map(|(_, _, loss)| loss).collect();
+    let losses: Vec<f64> = freifunk.loss().links().map(|link| link.loss).collect();
     let mean = losses.iter().sum::<f64>() / losses.len() as f64;
     assert!((0.1..0.25).contains(&mean), "mean loss {mean}");
 }

@@ -1,7 +1,7 @@
 //! Whole runs of scenarios that are written in a test.
 
 use ncmesh_engine::time::Duration;
-use ncmesh_sim::scenario::Scenario;
+use ncmesh_sim::scenario::{DirectedLink, Scenario};
 use ncmesh_sim::{Outcome, SimulationConfig};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -23,4 +23,10 @@ pub(crate) fn outcome_of(scenario: &str, schemes: &str, limit_s: u64) -> Outcome
     let limit = Duration::from_secs(limit_s);
     ncmesh_sim::run(&scenario, config, schemes, limit, vec![], |_| ControlFlow::Continue(()))
         .unwrap()
+}
+
+/// Returns the links of a scenario as (from, to, delivery).
+pub(crate) fn by_ends(scenario: &Scenario) -> Vec<(usize, usize, f64)> {
+    let ends = |link: DirectedLink| (link.from, link.to, link.delivery);
+    scenario.deliveries().into_iter().map(ends).collect()
 }

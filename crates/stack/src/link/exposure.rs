@@ -25,7 +25,7 @@ pub(crate) const HIDDEN: f64 = 0.05;
 /// Least share of the time that the nodes which a node hears leave it.
 const LEAST_IDLE: f64 = 0.1;
 /// Share of frames that is lost to collisions, at most: the rest shows whether the node is there.
-const MOST: f64 = 0.97;
+const MOST_COLLIDES: f64 = 0.97;
 /// Bytes of a hello, which collides with frames that begin during it as well.
 const HELLO: f64 = 140.0;
 /// How much of the length of a frame that was heard is taken over for those that were lost.
@@ -139,7 +139,7 @@ impl Exposure {
 
     /// Notes the shares of the time that nodes took which it hears, and those that hide from it.
     pub(super) fn note_shares(&mut self, sensed: f64, hidden: f64, look: Look) {
-        let collides = (hidden / (1.0 - sensed).max(LEAST_IDLE)).min(MOST);
+        let collides = (hidden / (1.0 - sensed).max(LEAST_IDLE)).min(MOST_COLLIDES);
         self.collides += (look.span / MEAN).min(1.0) * (collides - self.collides);
     }
 

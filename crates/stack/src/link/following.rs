@@ -43,13 +43,16 @@ fn deviations(
             known.count_frame(Some(false));
             known.note_life(at);
         }
+
         let now = Instant::default() + Duration::from_secs(judged_s);
         let estimate = neighbor.as_mut().and_then(|known| {
             known.retell(now, 1.0);
             known.told()
         });
+
         found.push((estimate.unwrap_or(0.0) - delivery(judged_s as f64)).abs());
     }
+
     found.sort_by(f64::total_cmp);
     found
 }
@@ -77,6 +80,7 @@ fn estimates_follow_steps() {
         }
         Box::new(move |s| if s < BEFORE_S as f64 { before } else { after })
     };
+
     let deviations = deviations("steps", BEFORE_S + FOLLOW_S, step);
     let followed = deviations.iter().filter(|deviation| **deviation < STEP / 2.0).count();
     assert!(followed as f64 >= 0.95 * CASES as f64, "{followed} of {CASES}");
@@ -92,6 +96,7 @@ fn estimates_follow_ramps() {
         let part = move |s: f64| ((s - BEFORE_S as f64 + length) / length).clamp(0.0, 1.0);
         Box::new(move |s| before + (after - before) * part(s))
     };
+
     assert_close("ramps", &deviations("ramps", BEFORE_S + FOLLOW_S, ramp));
 }
 

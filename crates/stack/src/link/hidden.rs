@@ -42,6 +42,7 @@ impl Place {
             let received = Received { version: 2, start, counter, at: self.now };
             self.link.handle_hello(ME, node, &hello, received, &mut self.rng);
         }
+
         let is_control = is_hello;
         let frame = FrameHeard { sender: node, start, len, counter, is_control, is_late: false };
         self.link.note_frame(frame, self.now);
@@ -61,11 +62,13 @@ impl Place {
             self.hear(BUSY, 140, self.packets, true);
             for _ in 0..packets {
                 self.packets += 1;
+
                 // Some are lost, and show by their numbers alone.
                 if unit(&mut self.rng) < 0.8 {
                     self.hear(BUSY, 1326, self.packets, false);
                 }
             }
+
             if unit(&mut self.rng) < delivery * (1.0 - met).max(0.0) {
                 self.hear(MEASURED, 140, self.hellos.into(), true);
             }
@@ -74,6 +77,7 @@ impl Place {
             self.link.review(self.now, known, |_, _| false);
             told.extend(self.link.inbound().filter(|(n, _)| *n == MEASURED).map(|(_, d)| d));
         }
+
         told
     }
 }

@@ -43,11 +43,11 @@ const MOST_TRUST: f64 = 0.9;
 /// faded to a tenth.
 const HEARD_ALL_THE_SAME: f64 = 10.0;
 /// Number of neighbours above which the interval between hellos grows.
-const MANY: usize = 32;
+const CROWD: usize = 32;
 /// Most neighbours that another node is believed to have.
 const MOST_CLAIMED: u16 = 256;
 /// Frames of more bytes than this on the air are long ones.
-const LONG: usize = 500;
+const LONG_FRAME: usize = 500;
 /// Number of hellos after which a node that sent no long frame sends one for measurement: while
 /// hellos are quick, and later.
 const LONG_EVERY: [u8; 2] = [4, 100];
@@ -278,7 +278,7 @@ impl Link {
 
     /// Returns the longest interval between hellos in a crowd.
     fn longest_interval(&self, crowd: usize) -> Duration {
-        seconds(self.config.hello_s * (crowd as f64 / MANY as f64).max(1.0))
+        seconds(self.config.hello_s * (crowd as f64 / CROWD as f64).max(1.0))
     }
 
     /// Returns the neighbours that did not send what they promised.
@@ -308,6 +308,7 @@ impl Link {
             let at = soon.max(self.said_hello + LEAST_PAUSE);
             self.next_hello = self.next_hello.min(at);
         }
+
         let full = self.neighbors.len() >= MAX_NEIGHBORS;
         match self.neighbors.get_mut(&sender) {
             Some(known) if known.start() == received.start => {
@@ -322,29 +323,33 @@ impl Link {
                 // The newcomer measures its links to us by our hellos.
                 self.quick = self.quick.max(QUICK_FOR_NEIGHBOR);
                 self.interval = seconds(self.config.quick_hello_s);
+
                 // Others heard it, too, of which some do not hear each other.
                 let soon = received.at + self.interval.mul_f64(0.5 + 0.5 * unit(rng));
                 self.next_hello = self.next_hello.min(soon);
                 self.neighbors.insert(sender, Neighbor::new(hello, received));
             }
         }
+
         true
     }
 
     /// Notes a frame, after it was handled.
     pub(crate) fn note_frame(&mut self, frame: FrameHeard, now: Instant) {
         let FrameHeard { sender, start, .. } = frame;
+
         // A node that does not hear the sender may send at the same time. Its frame is lost here if
         // it begins during this one, or so shortly before that it is not over yet.
         self.busy += self.per_byte * 2 * u32::try_from(frame.len).unwrap_or(u32::MAX);
         if let Some(neighbor) = self.neighbors.get_mut(&sender).filter(|n| n.start() == start) {
-            neighbor.count_frame(frame.is_control.then_some(frame.len > LONG));
+            neighbor.count_frame(frame.is_control.then_some(frame.len > LONG_FRAME));
             neighbor.exposure.note_frame(frame.counter, frame.len);
             if !frame.is_late {
                 neighbor.note_life(now);
                 neighbor.busy_before = self.busy;
             }
         }
+
         self.note_answers();
     }
 
@@ -366,6 +371,7 @@ impl Link {
     ) -> (Vec<NodeId>, bool) {
         self.note_exposure(now, &delivery);
         let mut gone = Vec::new();
+
         // Where several nodes miss a neighbour, each is sooner sure that it is gone.
         let late = self.neighbors.iter().filter(|(_, n)| n.missed(now) > 0);
         let others: Vec<(NodeId, f64)> =
@@ -380,6 +386,7 @@ impl Link {
                 gone.push(node);
                 continue;
             }
+
             if n.chance(self.busy, now) * others < DOUBT {
                 self.doubtful.insert(node);
             }
@@ -389,6 +396,7 @@ impl Link {
                 self.next_hello = now;
             }
         }
+
         self.note_answers();
         let retold = self.neighbors.values_mut().map(|n| n.retell(now, self.exponent));
         (gone, retold.fold(false, |any, retold| any | retold))
@@ -398,6 +406,7 @@ impl Link {
     /// mesh knows of the links between them.
     fn note_exposure(&mut self, now: Instant, delivery: impl Fn(NodeId, NodeId) -> f64) {
         let Some(look) = self.airtimes.look(now) else { return };
+
         // A frame of a poor link is often too weak here to disturb another.
         let share = |n: &mut Neighbor| n.exposure.take_share(look) * n.hope();
         let all = self.neighbors.iter_mut();
@@ -414,6 +423,7 @@ impl Link {
                     sensed += sender.share;
                 }
             }
+
             neighbor.exposure.note_shares(sensed, hidden, look);
         }
     }
@@ -435,6 +445,7 @@ impl Link {
             }
             chance *= if n.misses(node) { 1.0 - hears.min(MOST_TRUST) } else { HEARD_ALL_THE_SAME };
         }
+
         chance.min(1.0)
     }
 
@@ -443,6 +454,7 @@ impl Link {
         let Some(n) = self.neighbors.get(&node) else { return };
         let short = n.short.value();
         let long = n.long.value();
+
         // Links that lose hardly anything or nearly everything say little about it.
         if n.long.weight() >= 4.0 && (0.05..0.97).contains(&short) && long > 0.01 {
             let seen = (libm::log(long) / libm::log(short)).clamp(0.25, MAX_EXPONENT);
@@ -454,7 +466,7 @@ impl Link {
 
     /// Counts a frame of control, of `len` bytes, that this node sends.
     pub(crate) fn note_sent(&mut self, len: usize) {
-        if len > LONG {
+        if len > LONG_FRAME {
             self.long_sent = self.long_sent.wrapping_add(1);
             self.since_long = 0;
         } else {
@@ -546,6 +558,7 @@ impl Link {
             self.interval = (self.interval * 2).clamp(quick, longest);
         }
         self.said_hello = now;
+
         // Nodes that begin at the same time, after a power failure, and do not hear each other
         // would say hello at the same time again and again.
         let is_longest = self.interval >= longest;
@@ -559,6 +572,7 @@ impl Link {
                 n.note_ask(now);
             }
         }
+
         self.answers_due = self.answers().collect();
         let late =
             self.neighbors.iter().filter(|(node, n)| n.missed(now) > 0 && !asks.contains(node));
@@ -567,6 +581,7 @@ impl Link {
         late.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let late = late.into_iter().take(MAX_LATE).map(|(node, _)| node).collect();
         let version = self.hello_version(now);
+
         // The promise is the longest interval: the hello that lengthens it may be lost.
         Hello {
             interval: longest,

@@ -126,6 +126,7 @@ impl Neighbor {
             // Long frames are rare. Those from before the step would hide it for long.
             self.long = Share::default();
         }
+
         self.long.add(sent(long, before[1]), self.long_heard, clear);
         (self.short_heard, self.long_heard) = (0, 0);
         self.hello = (received.counter, received.at, [short, long]);
@@ -272,6 +273,7 @@ impl Neighbor {
             true => GIVE_UP_WITH_OTHERS,
             false => GIVE_UP_ALONE,
         };
+
         chance < alone || (asked < GIVE_UP && unanswered >= LEAST_ASKS)
     }
 

@@ -84,6 +84,7 @@ impl Share {
                 break;
             }
             let arrived = (self.recent & (u32::MAX >> (u32::BITS - frames))).count_ones();
+
             // Half a frame is added to both outcomes. Without it, a link that never lost a frame
             // would call its first loss impossible.
             let before = (self.heard - f64::from(arrived) + 0.5).max(0.0) / (others + 1.0);
@@ -93,6 +94,7 @@ impl Share {
                 forgot = true;
             }
         }
+
         forgot
     }
 }
@@ -114,6 +116,7 @@ fn chance(frames: u32, arrived: u32, delivery: f64) -> f64 {
         }
         exactly *= odds * f64::from(frames - count) / f64::from(count + 1);
     }
+
     f64::min(fewer, more)
 }
 

@@ -15,7 +15,7 @@ const GOOD: f64 = 0.5;
 const WITNESSES: usize = 3;
 const MAJORITY: usize = 2;
 /// Time for which a loss is remembered: poor links may be silent for so long.
-pub(super) const LATELY: Duration = Duration::from_secs(60);
+pub(super) const LOSS_COUNTS: Duration = Duration::from_secs(60);
 /// Most losses that are remembered.
 const MAX_LOST: usize = 1024;
 /// Delivery of a link that is not lost by chance.

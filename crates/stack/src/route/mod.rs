@@ -292,7 +292,7 @@ impl Route {
         let version = |node: &NodeId| self.topology.state(*node).map(|state| state.version);
         self.doubted.retain(|node, (told, _)| version(node) == Some(*told));
         self.forgotten.retain(|_, (_, since)| now.since(*since) < FORGOTTEN);
-        self.lost.retain(|_, at| now.since(*at) < doubt::LATELY);
+        self.lost.retain(|_, at| now.since(*at) < doubt::LOSS_COUNTS);
     }
 
     // ---- frames heard

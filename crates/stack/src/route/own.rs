@@ -211,11 +211,11 @@ fn changes<'a>(
     before: &'a Links,
     after: &'a Links,
 ) -> impl Iterator<Item = (NodeId, Deliveries)> + 'a {
-    let differing = side_by_side(before, after).filter(|(_, before, after)| before != after);
-    differing.map(|(node, before, after)| {
-        let before = before.unwrap_or(0.0);
-        let after = after.unwrap_or(0.0);
-        (node, Deliveries { before, after })
+    let differing = side_by_side(before, after).filter(|link| link.before != link.after);
+    differing.map(|link| {
+        let before = link.before.unwrap_or(0.0);
+        let after = link.after.unwrap_or(0.0);
+        (link.node, Deliveries { before, after })
     })
 }
 

@@ -158,7 +158,7 @@ pub(super) struct Repair {
     /// When the next comparison may begin.
     next: Instant,
     waiting: VecDeque<(NodeId, Question)>,
-    /// What a neighbour may lack of all states, for a digest of ours and until a time.
+    /// States that a neighbour may lack, for a digest of ours and until a time.
     terms: Option<(u64, Instant, Arc<Terms>)>,
     /// Nodes whose whole states are wanted.
     wanted: BTreeMap<NodeId, Want>,
@@ -458,7 +458,7 @@ impl Repair {
     }
 }
 
-/// What a neighbour may lack, at most 64 terms, prepared for the question which of them sum up to a
+/// At most 64 terms that a neighbour may lack, prepared for the question which of them sum up to a
 /// difference over GF(2): with the pivots of Gaussian elimination, one for each highest bit, each a
 /// sum of terms, and which.
 #[derive(Debug)]
@@ -559,7 +559,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Of news that each change 64 random bits, those that a neighbour lacks are found.
+        /// A sum of random hashes tells which news a neighbour lacks.
         #[test]
         fn a_sum_of_hashes_shows_its_terms(seed: u64, lacking in 0u64..1 << 40) {
             let news = |i: u16| News {

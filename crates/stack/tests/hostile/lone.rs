@@ -136,17 +136,11 @@ impl Lone {
     /// Hears the next frame of `sender`.
     pub(crate) fn hear(&mut self, sender: u16, kind: u8, body: &[u8]) {
         let (start, counter) = self.senders.get(&sender).copied().unwrap_or((1, 0));
-        self.hear_as(sender, (start, counter + 1), kind, body);
+        self.hear_as(sender, start, counter + 1, kind, body);
     }
 
     /// Hears a frame of `sender` of this start with this number.
-    pub(crate) fn hear_as(
-        &mut self,
-        sender: u16,
-        (start, counter): (u8, u32),
-        kind: u8,
-        body: &[u8],
-    ) {
+    pub(crate) fn hear_as(&mut self, sender: u16, start: u8, counter: u32, kind: u8, body: &[u8]) {
         self.senders.insert(sender, (start, counter));
         let mut frame = vec![0xC2];
         Writer::new(&mut frame).node(NodeId(sender)).bytes(&[start; 16]).u32(counter);
@@ -293,7 +287,8 @@ pub(crate) fn compare(to: u16, ranges: &[(u16, u16, u64)]) -> Vec<u8> {
 /// One list of versions: `count` states are promised, those of `listed` follow.
 pub(crate) fn versions(
     to: u16,
-    (first, last): (u16, u16),
+    first: u16,
+    last: u16,
     count: u8,
     listed: &[(u16, u64, u32)],
 ) -> Vec<u8> {

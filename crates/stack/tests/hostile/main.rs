@@ -214,7 +214,7 @@ fn a_state_of_an_impossible_epoch_is_not_believed() {
         // Nor is it asked for, again and again.
         let since = lone.now;
         for _ in 0..20 {
-            lone.hear(LIAR, VERSIONS, &versions(ME, (FAR, FAR), 1, &[(FAR, epoch, 1)]));
+            lone.hear(LIAR, VERSIONS, &versions(ME, FAR, FAR, 1, &[(FAR, epoch, 1)]));
             lone.run(200);
         }
         assert_eq!(lone.count(REQUEST, since), 0, "epoch {epoch}");
@@ -232,13 +232,13 @@ fn counts_of_frames_that_wrap_or_jump_leave_a_delivery_between_0_and_1() {
         (u32::MAX - 1, 5),
         (u32::MAX, u16::MAX),
     ] {
-        lone.hear_as(NEAR, (1, counter), HELLO, &hello(250, long_sent, 0, &[], &[]));
+        lone.hear_as(NEAR, 1, counter, HELLO, &hello(250, long_sent, 0, &[], &[]));
         lone.run(250);
         assert!(lone.stack.inbound().all(|(_, d)| (0.0..=1.0).contains(&d)));
     }
     // Its next start is measured anew.
     for counter in 1..=60 {
-        lone.hear_as(NEAR, (2, counter), HELLO, &hello(250, 0, 0, &[], &[]));
+        lone.hear_as(NEAR, 2, counter, HELLO, &hello(250, 0, 0, &[], &[]));
         lone.run(250);
     }
     let inbound: Vec<_> = lone.stack.inbound().collect();
@@ -324,7 +324,7 @@ fn lists_of_versions_that_promise_more_than_they_hold_are_refused() {
     let since = lone.now;
     for (count, listed) in [(1, vec![]), (255, vec![(FAR, 1, 1)]), (2, vec![(500, 1, 1)])] {
         let malformed = lone.dropped(DropReason::Malformed);
-        lone.hear(LIAR, VERSIONS, &versions(ME, (0, u16::MAX), count, &listed));
+        lone.hear(LIAR, VERSIONS, &versions(ME, 0, u16::MAX, count, &listed));
         assert_eq!(lone.dropped(DropReason::Malformed), malformed + 1, "{count}");
     }
     lone.hear(LIAR, REQUEST, &request(ME, [FAR])[..3]);
@@ -343,9 +343,9 @@ fn lists_and_requests_for_everything_are_answered_within_the_budget() {
     let since = lone.begin();
     for round in 0..100 {
         // It has nothing at all; it has newer states of nodes that do not exist; it wants all.
-        lone.hear(LIAR, VERSIONS, &versions(ME, (0, u16::MAX), 0, &[]));
+        lone.hear(LIAR, VERSIONS, &versions(ME, 0, u16::MAX, 0, &[]));
         let newer: Vec<_> = (0..100).map(|i| (20_000 + 100 * round + i, 9, 9)).collect();
-        lone.hear(LIAR, VERSIONS, &versions(ME, (3, 5), 100, &newer));
+        lone.hear(LIAR, VERSIONS, &versions(ME, 3, 5, 100, &newer));
         lone.hear(LIAR, REQUEST, &request(ME, 900..1500));
         lone.run(200);
     }
@@ -406,7 +406,7 @@ fn comparisons_cost_one_pass_and_each_neighbour_has_a_budget_of_them() {
     assert_eq!(answers(&lone, since).iter().sum::<usize>(), PARTS);
     // The same holds for lists and requests of everything.
     for (kind, body) in
-        [(VERSIONS, versions(ME, (0, u16::MAX), 0, &[])), (REQUEST, request(ME, 900..1500))]
+        [(VERSIONS, versions(ME, 0, u16::MAX, 0, &[])), (REQUEST, request(ME, 900..1500))]
     {
         lone.run(10_000);
         let full = lone.dropped(DropReason::Full);

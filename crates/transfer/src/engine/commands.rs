@@ -29,6 +29,7 @@ impl<C: Carrier> FileEngine for FileMulticast<C> {
             }
             wanted => wanted.unwrap_or(fits),
         };
+
         // A file smaller than one packet is sent in a packet of its size.
         let symbol_size = u64::from(symbol_size).min(size.max(SYMBOL_MIN as u64)) as u16;
         Ok(Geometry::new(size, packets.batch_size, symbol_size)?)
@@ -63,6 +64,7 @@ impl<C: Carrier> FileEngine for FileMulticast<C> {
         let source = FileSource::new(outgoing, cx);
         self.carrier.open(cx, &source);
         self.transfers.sources.insert(flow, source);
+
         // Announces it at once.
         self.handle_timeout(cx);
         Ok(())
@@ -84,6 +86,7 @@ impl<C: Carrier> FileEngine for FileMulticast<C> {
             self.carrier.stop_receiving(flow);
             self.transfers.acknowledge(cx, flow);
         }
+
         // The next announcement asks again.
         if why == Refusal::Busy {
             self.transfers.sinks.remove(&flow);
@@ -110,8 +113,10 @@ impl<C: Carrier> FileEngine for FileMulticast<C> {
                 source.withdraw(cx.now);
                 self.announce_closed(cx);
             }
+
             return was_open;
         }
+
         let was_open = self.transfers.sinks.get(&flow).is_some_and(FileSink::is_open);
         if was_open {
             self.refuse(cx, flow, Refusal::Cancelled);
@@ -124,10 +129,12 @@ impl<C: Carrier> FileEngine for FileMulticast<C> {
             let forwarders = self.carrier.forwarders(*flow);
             TransferStatus { forwarders, ..source.status() }
         });
+
         let receiving = self.transfers.sinks.iter().map(|(flow, sink)| {
             let begun = self.carrier.begun(*flow);
             TransferStatus { begun, ..sink.status() }
         });
+
         sending.chain(receiving).collect()
     }
 }
@@ -142,6 +149,7 @@ impl<C: Carrier> FileMulticast<C> {
                     matches!(source.state, SourceState::Closed { announced_at: Some(_), .. });
                 is_told && source.is_over()
             };
+
             let closed = self.transfers.sources.iter().filter(|(_, source)| is_announced(source));
             let oldest = closed.min_by_key(|(_, source)| source.state.closed_at());
             let Some(flow) = oldest.map(|(flow, _)| *flow) else { return };

@@ -23,16 +23,19 @@ impl<C: Carrier> FileMulticast<C> {
                 self.transfers.acks.postpone(key, cx.now + NO_ROUTE_PAUSE, is_own);
                 continue;
             };
+
             // Another node's may be longer than this node's radio can send.
             if ack.bits.len() + Ack::HEADER > cx.mtu {
                 self.transfers.acks.give_up(key);
                 continue;
             }
+
             ack.write(next, out);
             self.transfers.acks.note_sent(key, next, cx.now);
             self.on_air = OnAir::Ack(key);
             return Some(Filled { kind: frame::ACK, to: Some(next) });
         }
+
         None
     }
 
@@ -47,11 +50,13 @@ impl<C: Carrier> FileMulticast<C> {
         let start = out.len();
         announcement.write(out);
         self.transfers.announcements.note_sent(flow, cx.now, cx.rng);
+
         // Another node's may be longer than this node's radio can send.
         if out.len() - start > cx.mtu {
             out.truncate(start);
             return None;
         }
+
         Some(Filled { kind: frame::ANNOUNCE, to: None })
     }
 }

@@ -86,6 +86,7 @@ impl<C: Carrier> FileMulticast<C> {
             source.answer_lie(cx.epoch, cx.now);
             source.confirm_end(cx);
         }
+
         for source in sources.values_mut().filter(|source| source.is_open()) {
             if let Some(announcement) = source.announcement(cx) {
                 self.carrier.review(cx, source, false);
@@ -129,6 +130,7 @@ impl<C: Carrier> FileMulticast<C> {
                 && now.since(sink.heard_at) >= ASK_AFTER
                 && !asked_lately
         };
+
         let silent = self.transfers.sinks.iter().filter(|(_, sink)| is_silent(sink));
         for flow in silent.map(|(flow, _)| *flow).collect::<Vec<FlowId>>() {
             self.transfers.acknowledge(cx, flow);
@@ -184,6 +186,7 @@ impl<C: Carrier> Engine for FileMulticast<C> {
             frame::REPORT => self.carrier.handle_report(cx, &mut self.transfers, frame),
             _ => cx.counters.drop(DropReason::Malformed),
         }
+
         self.announce_closed(cx);
     }
 
@@ -229,6 +232,7 @@ impl<C: Carrier> Engine for FileMulticast<C> {
             self.on_air = OnAir::Report;
             return Some(filled);
         }
+
         if let Some(filled) = self.fill_announcement(cx, out) {
             return Some(filled);
         }

@@ -33,6 +33,7 @@ impl<C: Carrier> FileMulticast<C> {
             Admission::Known => return self.drop_known_announcements(cx),
             Admission::New => {}
         }
+
         if flow.source == cx.me {
             return;
         }
@@ -42,6 +43,7 @@ impl<C: Carrier> FileMulticast<C> {
             self.forget(flow);
             cx.events.push_back(Event::Suspended(flow));
         }
+
         if is_other_file || is_received {
             self.carrier.close(flow);
         }
@@ -68,6 +70,7 @@ impl<C: Carrier> FileMulticast<C> {
                     self.transfers.acknowledge(cx, flow);
                 }
             }
+
             // It goes on after an end that was believed.
             (Some(sink), TransferPhase::Open) if sink.phase == SinkPhase::Withdrawn => {
                 self.transfers.sinks.remove(&flow);
@@ -75,6 +78,7 @@ impl<C: Carrier> FileMulticast<C> {
                     self.begin_reception(cx, &announcement, known);
                 }
             }
+
             // It goes on. The source may be wrong about this node: it restarted, or missed an
             // acknowledgment, or wants to know whether this node is alive.
             (Some(sink), TransferPhase::Open) => {
@@ -92,6 +96,7 @@ impl<C: Carrier> FileMulticast<C> {
                     self.transfers.acknowledge(cx, flow);
                 }
             }
+
             // It is new, and this node may have it.
             (None, TransferPhase::Open) if known.is_some() || announcement.open_to_all => {
                 self.begin_reception(cx, &announcement, known);
@@ -120,6 +125,7 @@ impl<C: Carrier> FileMulticast<C> {
                 source.note_lie(cx.epoch);
                 cx.events.push_back(Event::Impersonated);
             }
+
             return Err(DropReason::DuplicateId);
         }
 
@@ -150,13 +156,16 @@ impl<C: Carrier> FileMulticast<C> {
         let flow = manifest.flow;
         if self.transfers.sinks.len() >= self.limits.kept && !self.evict_sink(cx) {
             cx.counters.drop(DropReason::Full);
+
             // Once is enough: an announcement that shows the refusal needs no answer.
             if known != Some(ReceiverState::Refused(Refusal::Busy)) {
                 let version = self.transfers.next_ack_version(cx);
                 self.transfers.pass_on(cx, Ack::refusal(flow, cx.me, version, Refusal::Busy));
             }
+
             return;
         }
+
         self.transfers.sinks.insert(flow, FileSink::new(manifest.clone(), cx.now));
         if is_safe_name(&manifest.name) {
             cx.events.push_back(Event::Announced(Box::new(manifest.clone())));
@@ -191,6 +200,7 @@ impl<C: Carrier> FileMulticast<C> {
         if next_hop != cx.me {
             return;
         }
+
         // This node alone says what it has.
         if ack.receiver == cx.me {
             return cx.counters.drop(DropReason::Malformed);
@@ -202,6 +212,7 @@ impl<C: Carrier> FileMulticast<C> {
             }
             return;
         }
+
         match self.transfers.sources.get_mut(&ack.flow) {
             None => cx.counters.drop(DropReason::UnknownFlow),
             Some(source) => {

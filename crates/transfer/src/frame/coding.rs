@@ -42,6 +42,7 @@ pub fn write_packet(
         out.extend_from_slice(symbol);
         return Some(());
     }
+
     let (coefficients, payload) = append_coding(encoder.shape(), out);
     draw(encoder.shape().field(), rng, coefficients);
     encoder.encode(coefficients, payload).ok()

@@ -20,10 +20,10 @@ mod state;
 use crate::frame::{Ack, Announcement, Version};
 use announce_timer::{AnnounceTimer, PAUSES};
 use ncmesh_engine::file::merkle::MerkleTree;
-use ncmesh_engine::file::{BatchSet, Manifest, Outgoing, ReceiverState};
+use ncmesh_engine::file::{Allowance, BatchSet, Manifest, Outgoing, ReceiverState};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::{Metric, Paths};
-use ncmesh_engine::{Background, Context, Event};
+use ncmesh_engine::{Context, Event};
 use ncmesh_wire::NodeId;
 pub use receiver::Receiver;
 pub(crate) use state::{CloseReason, SourceState};
@@ -57,10 +57,7 @@ pub struct FileSource {
     pub(crate) started: Instant,
     /// Whether nodes that are not listed may join.
     open_to_all: bool,
-    /// Whether it gives way to all else, and its bound on airtime.
-    pub background: Option<Background>,
-    /// The most of its data that this node sends, bit/s.
-    pub(crate) limit_bps: Option<u64>,
+    pub(crate) allowance: Allowance,
     announce_timer: AnnounceTimer,
     /// Epoch in which somebody else announced this transfer in the name of this node. It is
     /// answered in a later one.
@@ -90,6 +87,7 @@ impl FileSource {
             Some(state) => (*node, Receiver::ended(g.batches(), *state, now)),
             None => (*node, Receiver::invited(g.batches(), false, now)),
         };
+
         let receivers = outgoing.receivers.iter().chain(outgoing.done.keys()).map(receiver);
         Self {
             state: SourceState::Open,
@@ -97,8 +95,7 @@ impl FileSource {
             started: now,
             packets_sent: 0,
             open_to_all: outgoing.open,
-            background: outgoing.background,
-            limit_bps: outgoing.limit_bps,
+            allowance: outgoing.allowance,
             announce_timer: AnnounceTimer::new(now),
             belied_in: None,
             topology_version: None,
@@ -141,6 +138,7 @@ impl FileSource {
             }
             receiver.is_reachable = is_reachable;
         }
+
         self.paths = Some(paths);
         if somebody_new {
             self.announce_timer.reset(cx.now);
@@ -180,6 +178,7 @@ impl FileSource {
             let receiver = Receiver::invited(batches, is_reachable, cx.now);
             self.receivers.insert(ack.receiver, receiver);
         }
+
         let Some(receiver) = self.receivers.get_mut(&ack.receiver) else { return false };
         if !receiver.accepts(ack, cx.now) {
             return false;
@@ -202,6 +201,7 @@ impl FileSource {
                 cx.events.push_back(Event::ReceiverObjected(self.manifest.flow, ack.receiver));
             }
         }
+
         true
     }
 
@@ -215,6 +215,7 @@ impl FileSource {
         if ack.state.is_final() || (is_late && !receiver.is_objection(ack)) {
             return;
         }
+
         // The objection counts, whatever version was claimed.
         receiver.version = Version::default();
         self.state = SourceState::Open;
@@ -275,7 +276,7 @@ impl FileSource {
             version: Version { epoch: cx.epoch, number },
             phase: self.state.phase(),
             open_to_all: self.open_to_all,
-            background: self.background,
+            background: self.allowance.background,
             manifest: self.manifest.clone(),
             receivers: receivers.collect(),
         })
@@ -329,6 +330,7 @@ impl FileSource {
             Quorum::All => answered() == in_reach().count(),
             Quorum::Half => 2 * answered() >= in_reach().count().max(1),
         };
+
         let has_begun = now >= self.started + GRACE || has_quorum();
         self.is_open() && now >= self.reread_at && has_begun
     }

@@ -11,20 +11,27 @@ fn cross(scheme: Scheme, e_x: f64, e_oh: f64, generation: usize, field: Field) -
     Cross::new(scheme, e_x, e_oh, generation, field).unwrap()
 }
 
+/// A mean over trials, and its standard error.
+struct Mean {
+    value: f64,
+    error: f64,
+}
+
 /// Returns the mean transmissions per packet and its standard error.
-fn mean(cross: Cross, until: Until, trials: u64) -> (f64, f64) {
+fn mean(cross: Cross, until: Until, trials: u64) -> Mean {
     let packets = 2.0 * cross.generation as f64;
     let each: Vec<f64> =
         (0..trials).map(|k| cross.transmissions(until, 1, k).unwrap() as f64 / packets).collect();
     let n = trials as f64;
-    let mean = each.iter().sum::<f64>() / n;
-    let variance = each.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1.0);
-    (mean, (variance / n).sqrt())
+    let value = each.iter().sum::<f64>() / n;
+    let variance = each.iter().map(|v| (v - value) * (v - value)).sum::<f64>() / (n - 1.0);
+    Mean { value, error: (variance / n).sqrt() }
 }
 
 #[track_caller]
-fn assert_near((mean, error): (f64, f64), expected: f64) {
-    assert!((mean - expected).abs() <= 4.0 * error + 1e-12, "{mean} +- {error}, not {expected}");
+fn assert_near(mean: Mean, expected: f64) {
+    let Mean { value, error } = mean;
+    assert!((value - expected).abs() <= 4.0 * error + 1e-12, "{value} +- {error}, not {expected}");
 }
 
 #[test]
@@ -104,7 +111,7 @@ fn invalid_crosses_are_refused() {
 
 #[test]
 fn larger_fields_waste_less_on_the_same_losses() {
-    let of = |field| mean(cross(Scheme::Core, 0.3, 0.5, 16, field), Until::Both, 200).0;
+    let of = |field| mean(cross(Scheme::Core, 0.3, 0.5, 16, field), Until::Both, 200).value;
     let [two, sixteen, many] = Field::ALL.map(of);
     assert!(two > sixteen && sixteen > many, "{two} {sixteen} {many}");
 }

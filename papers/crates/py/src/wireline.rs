@@ -82,7 +82,8 @@ type Formula = (f64, f64, f64);
 #[pyfunction]
 pub(crate) fn multirate_utility(utility: &Bound<'_, PyAny>) -> PyResult<(f64, Option<Formula>)> {
     let utility = self::utility(utility)?;
-    Ok((utility.steepest(), utility.formula()))
+    let formula = utility.formula().map(|slope| (slope.weight, slope.xi, slope.alpha));
+    Ok((utility.steepest(), formula))
 }
 
 /// Runs a network under a policy. Releases the GIL.

@@ -9,7 +9,7 @@ use crate::arrivals::Arrivals;
 use crate::network::{Link, Network};
 use ncmesh_engine::rng;
 use ncmesh_engine_multirate::{
-    Dropping, Moved, Packets, Parameters, Policy, Queues, Receiver, Tree, Utility,
+    Candidate, Dropping, Moved, Packets, Parameters, Policy, Queues, Receiver, Tree, Utility,
     differential_backlog, max_weight, pressure,
 };
 use ncmesh_wire::NodeId;
@@ -155,9 +155,10 @@ impl Fabric {
     fn schedule(&mut self) {
         self.rates.fill(0);
         for transmitter in &self.transmitters {
-            let candidates = transmitter.iter().map(|queue| {
-                let weight = differential_backlog(self.own[*queue], self.downstream[*queue]);
-                (*queue, self.carriers[self.places[*queue].link].capacity, weight)
+            let candidates = transmitter.iter().map(|queue| Candidate {
+                key: *queue,
+                rate: self.carriers[self.places[*queue].link].capacity,
+                weight: differential_backlog(self.own[*queue], self.downstream[*queue]),
             });
             if let Some(queue) = max_weight(candidates) {
                 self.rates[queue] = self.carriers[self.places[queue].link].carry();

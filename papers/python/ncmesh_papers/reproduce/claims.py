@@ -41,14 +41,14 @@ class Claim:
 
     text: str
     paper: str
-    """What the paper states."""
+    """Statement of the paper."""
     ours: str
-    """What we find."""
+    """Our finding."""
     spread: str
     tolerance: str
     agrees: bool
     value: float
-    """What we find, as a number."""
+    """Our finding, as a number."""
     proof: str = ""
     """The computation that shows that the claim contradicts the paper itself, if one does."""
 
@@ -138,7 +138,7 @@ class Proof:
     """A computation from a paper's own equations that contradicts a claim."""
 
     text: str
-    """What was computed and what it gives, in one or two sentences."""
+    """The computation and its result, in one or two sentences."""
     shown: bool
     """Whether it contradicts the claim."""
 

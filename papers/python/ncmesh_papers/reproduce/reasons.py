@@ -22,7 +22,7 @@ class Reason:
     """Why some claims differ."""
 
     behind: str
-    """What stands behind the difference, in a few words."""
+    """Reason for the difference, in a few words."""
     because: str
     """Why, in a sentence or two of Markdown."""
     claims: tuple[str, ...]

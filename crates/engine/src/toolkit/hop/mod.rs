@@ -38,15 +38,20 @@
 //!                                                           takes its place
 //! ```
 //!
+//! A next hop of which nothing comes, although link state promises it, is [`Avoided`] for a while,
+//! and packets go [`around`] it.
+//!
 //! How long an answer takes depends on the channel, so it is learned. What is missing is counted
 //! by what should have come: a poll counts with the chance that it and its answer arrive, a packet
 //! with the chance that it arrives. If four answers should have come and none did, chance explains
 //! it in 1 of 50 cases over any link. The limits in which the engines differ are in their policies.
 
 mod answers;
+mod avoided;
 mod packet_time;
 mod standing;
 
 pub use answers::{AnswerPolicy, AnswerSlot, AnswerTime};
+pub use avoided::{Avoided, around};
 pub use packet_time::PacketTime;
 pub use standing::{Standing, StandingPolicy, State};

@@ -78,6 +78,7 @@ impl Shortfall {
                 counters.missing[layer] = counters.offered[layer].saturating_sub(came);
             }
         }
+
         self.before = Some(Counts { sent: padded, early });
     }
 }
@@ -130,6 +131,7 @@ impl Listener for Receiver {
             self.latest = Some(current);
             return;
         };
+
         if now.since(before.at) < MIN_SPAN {
             return;
         }
@@ -146,6 +148,7 @@ impl Listener for Receiver {
             base_received: (current.packets[0] - before.packets[0]) as f64,
             base_offered: offered(0),
         });
+
         if self.spans.len() > SPANS {
             self.spans.pop_front();
         }
@@ -178,6 +181,7 @@ impl Receiver {
                 .each_ref()
                 .map(|order| order.delays.quantile(share).map_or(0.0, |delay| delay.as_secs_f64()))
         };
+
         Timeliness {
             out_of_order: self.order.each_ref().map(|order| order.out_of_order),
             delay_p50_s: delays(0.5),

@@ -63,6 +63,7 @@ impl<L: Live, J> Streams<L, J> {
         Announcement<L::Terms>: for<'a> Record<'a>,
     {
         let NewStream { group, layers, .. } = stream;
+
         // One stream of this node for each group, so that a group names it in `close`.
         check_names(group, layers)?;
         if self.own(group).is_some() {
@@ -101,6 +102,7 @@ impl<L: Live, J> Streams<L, J> {
             announce_after(live, version, cx.now);
             self.flood.publish(flow, live.part().announcement.version, cx.now, cx.rng);
         }
+
         true
     }
 
@@ -122,6 +124,7 @@ impl<L: Live, J> Streams<L, J> {
             _ if bytes > longest => return Err(StreamPacketError::TooLong { bytes, longest }),
             _ => {}
         }
+
         let is_sent = live.part().source.is_some() && layer < live.part().layers.len();
         if is_sent { Ok(live) } else { Err(StreamPacketError::Unknown) }
     }
@@ -153,6 +156,7 @@ impl<L: Live, J> Streams<L, J> {
                 received.push(flow);
             }
         }
+
         Some(received)
     }
 
@@ -194,6 +198,7 @@ impl<L: Live, J> Streams<L, J> {
             self.supersede(cx, &heard);
             return false;
         }
+
         let is_full = self.known.len() >= MAX_STREAMS;
         let mut begins = false;
         match self.known.get_mut(&flow) {
@@ -223,9 +228,11 @@ impl<L: Live, J> Streams<L, J> {
                 live.part_mut().handle_announcement(version, heard.contents.sent, cx.now);
                 self.flood.publish(flow, version, cx.now, cx.rng);
             }
+
             // An old announcement. Its sender has it, which the flood takes note of below.
             Some(_) => {}
         }
+
         self.flood.overheard(&flow, &version, sender);
         begins
     }
@@ -304,6 +311,7 @@ impl<L: Live, J> Streams<L, J> {
             self.flood.withdraw(&flow);
             return None;
         }
+
         self.flood.sent(&flow, cx.now, cx.rng);
         Some(Filled { kind: ANNOUNCEMENT, to: None })
     }
@@ -314,6 +322,7 @@ fn announce_after<L: Live>(live: &mut L, version: u32, now: Instant) {
     let is_own = live.part().source.is_some();
     let sent = if is_own { Some(live.entered()) } else { None };
     let part = live.part_mut();
+
     // Saturates, because a neighbour may have claimed the largest version.
     part.announcement.version = version.saturating_add(1);
     part.announced_at = now;

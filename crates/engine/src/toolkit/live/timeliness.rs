@@ -117,6 +117,7 @@ impl Seconds {
 
     fn judge_first(&mut self) {
         let Some((index, second)) = self.waiting.pop_first() else { return };
+
         // The first second began before this node joined.
         if let Some(before) = self.judged {
             // Packets that are missing between two seconds count against the later one. Nothing
@@ -126,6 +127,7 @@ impl Seconds {
             self.whole += u64::from(has_all && !is_gap);
             self.all += if is_gap { index - before.index } else { 1 };
         }
+
         self.judged = Some(Judged { index, highest: second.highest });
     }
 }

@@ -19,7 +19,7 @@ fn what_is_late_is_given_up_and_other_packets_are_not() {
     for (dscp, lost) in [(EF, 3), (0, 0)] {
         let mut bench = Bench::new(2);
         for number in 0..3 {
-            bench.data((1, 2), header(0), &coded(dscp, number));
+            bench.data(1, 2, header(0), &coded(dscp, number));
         }
         bench.now = bench.now + Duration::from_millis(250);
         bench.with(Braid::handle_timeout);
@@ -27,8 +27,8 @@ fn what_is_late_is_given_up_and_other_packets_are_not() {
     }
     // One behind a packet that is still of use stays with it.
     let mut bench = Bench::new(2);
-    bench.data((1, 2), header(0), &coded(0, 0));
-    bench.data((1, 2), header(0), &coded(EF, 1));
+    bench.data(1, 2, header(0), &coded(0, 0));
+    bench.data(1, 2, header(0), &coded(EF, 1));
     bench.now = bench.now + Duration::from_millis(250);
     bench.with(Braid::handle_timeout);
     assert_eq!(bench.drain(), [(1, 1), (0, 1)]);
@@ -37,12 +37,12 @@ fn what_is_late_is_given_up_and_other_packets_are_not() {
 #[test]
 fn the_destination_hands_up_real_time_traffic_at_once_and_once() {
     let mut bench = Bench::new(4);
-    bench.data((3, 4), header(0), &coded(0, 1));
-    bench.data((3, 4), header(0), &coded(EF, 2));
-    bench.data((3, 4), header(0), &coded(EF, 3));
+    bench.data(3, 4, header(0), &coded(0, 1));
+    bench.data(3, 4, header(0), &coded(EF, 2));
+    bench.data(3, 4, header(0), &coded(EF, 3));
     assert_eq!(bench.packets(), [marked(EF, 2), marked(EF, 3)]);
-    bench.data((3, 4), header(0), &coded(0, 4));
-    bench.data((3, 4), header(0), &coded(0, 0));
+    bench.data(3, 4, header(0), &coded(0, 4));
+    bench.data(3, 4, header(0), &coded(0, 0));
     assert_eq!(bench.packets(), [marked(0, 0), marked(0, 1), marked(0, 4)]);
 }
 
@@ -64,7 +64,7 @@ fn packets_of_one_symbol_are_of_one_class() {
 fn real_time_traffic_goes_first_within_a_flow() {
     let mut bench = Bench::new(2);
     for (number, dscp) in [0, 0, EF, EF].into_iter().enumerate() {
-        bench.data((1, 2), header(0), &coded(dscp, number as u32));
+        bench.data(1, 2, header(0), &coded(dscp, number as u32));
     }
     let order: Vec<u32> = bench.drain().into_iter().map(|(first, _)| first).collect();
     assert_eq!(order, [2, 3, 0, 1]);
@@ -75,8 +75,8 @@ fn real_time_traffic_goes_first_between_flows_and_keeps_none_out() {
     let calls = FlowInstance { destination: NodeId(3), ..FLOW };
     let mut bench = Bench::new(2);
     for number in 0..4 {
-        bench.data((1, 2), header(0), &coded(0, number));
-        bench.data((1, 2), Header { flow: calls, ..header(0) }, &coded(EF, number));
+        bench.data(1, 2, header(0), &coded(0, number));
+        bench.data(1, 2, Header { flow: calls, ..header(0) }, &coded(EF, number));
     }
     let flows: Vec<FlowInstance> = std::iter::from_fn(|| bench.fill())
         .map(|(_, body)| Header::parse(&body).unwrap().0.flow)

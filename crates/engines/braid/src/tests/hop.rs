@@ -43,7 +43,7 @@ fn a_state_covers_what_was_sent_before_it_was_written() {
     assert_eq!(cover(after(1, 2)), (4.0, vec![4, 5]));
     // A frame written before that says nothing new.
     assert_eq!(cover(after(1, 1)), (0.0, vec![4, 5]));
-    // What is at the MAC is not covered: not by time, nor by a frame that was never sent.
+    // A frame at the MAC is not covered: not by time, nor by a frame that was never sent.
     assert_eq!(cover(after(4, 500)), (1.0, vec![5]));
     assert_eq!(cover(after(900, 0)), (0.0, vec![5]));
     assert_eq!(cover(after(5, 0)), (1.0, vec![]));
@@ -177,7 +177,7 @@ fn a_node_leaves_the_channel_to_an_answer_that_it_does_not_hear() {
         let mut bench = Bench::new(1);
         bench.topology = topology.unwrap_or(bench.topology);
         bench.with(|e, cx| e.handle_packet(cx, NodeId(4), &[7; 1000])).unwrap();
-        bench.data((2, 3), Header { poll, ..header(0) }, &plain(0));
+        bench.data(2, 3, Header { poll, ..header(0) }, &plain(0));
         let sent = bench.drain();
         bench.now = bench.now + PACKET_TIME;
         (sent.len(), bench.drain().len())
@@ -193,7 +193,7 @@ fn a_node_leaves_the_channel_to_an_answer_that_it_does_not_hear() {
 #[test]
 fn a_relay_waits_for_an_answer_that_the_node_before_it_does_not_hear() {
     let mut bench = Bench::new(3);
-    (0..30).for_each(|number| bench.data((2, 3), header(0), &plain(number)));
+    (0..30).for_each(|number| bench.data(2, 3, header(0), &plain(number)));
     bench.report(4, 1, state(0, 0));
     // One by one, with pauses in which an answer would come.
     let mut polls = Vec::new();
@@ -237,7 +237,7 @@ fn a_packet_that_goes_alone_needs_no_report() {
     assert_eq!(send(&mut poor, TxResult::Acked), (Some(NodeId(4)), true));
     for number in 0..40 {
         poor.now = poor.now + PACKET_TIME;
-        poor.data((3, 4), Header { next_hop: NodeId(4), ..header(number) }, &plain(0));
+        poor.data(3, 4, Header { next_hop: NodeId(4), ..header(number) }, &plain(0));
     }
     assert_eq!(send(&mut poor, TxResult::Sent), (None, true));
 }
@@ -252,8 +252,8 @@ fn what_the_source_has_still_goes_to_the_next_hop() {
         directed(&[both(1, 2, 0.9), both(2, 4, to_4), both(1, 4, around)].concat())
     };
     bench.topology = mesh(0.9, 0.1);
-    bench.data((1, 2), Header { state: state(1, 0), ..header(0) }, &plain(0));
+    bench.data(1, 2, Header { state: state(1, 0), ..header(0) }, &plain(0));
     bench.topology = mesh(0.5, 0.9);
-    bench.data((1, 2), Header { state: state(2, 0), ..header(0) }, &plain(1));
+    bench.data(1, 2, Header { state: state(2, 0), ..header(0) }, &plain(1));
     assert_eq!(bench.drain(), [(0, 1), (1, 1)]);
 }

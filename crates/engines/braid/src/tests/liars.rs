@@ -4,7 +4,7 @@ use super::*;
 
 /// Node 2 hears packet `number` of the source, and what it sends then goes to node 3.
 fn pass(bench: &mut Bench, number: u32) -> Vec<(u32, usize)> {
-    bench.data((1, 2), header(0), &plain(number));
+    bench.data(1, 2, header(0), &plain(number));
     bench.drain()
 }
 

@@ -15,8 +15,8 @@ fn filled_pair(bench: &mut Bench) -> Pair {
 #[test]
 fn a_relay_pairs_packets_that_their_senders_can_take_out() {
     let mut relay = Bench::new(2);
-    relay.data((1, 2), header(0), &plain(0));
-    relay.data((3, 2), back(2), &plain(0));
+    relay.data(1, 2, header(0), &plain(0));
+    relay.data(3, 2, back(2), &plain(0));
     let pair = filled_pair(&mut relay);
     let next_hops = pair.parts.clone().map(|(header, _)| header.next_hop.0);
     assert!(next_hops == [3, 1] || next_hops == [1, 3], "{next_hops:?}");
@@ -52,17 +52,17 @@ fn flows_that_cross_are_paired_for_nodes_that_overhear_the_other_source() {
     let across = Header { flow: crossing, ..header(0) };
     let mut relay = Bench::new(2);
     relay.topology = directed(&links.concat());
-    relay.data((1, 2), header(0), &plain(0));
-    relay.data((5, 2), across, &plain(0));
+    relay.data(1, 2, header(0), &plain(0));
+    relay.data(5, 2, across, &plain(0));
     let pair = filled_pair(&mut relay);
 
     // A node that gets packets from the relay listens to others that do the relay's bidding.
     let mut end = Bench::new(4);
     end.topology = directed(&links.concat());
-    end.data((5, 2), across, &plain(7));
+    end.data(5, 2, across, &plain(7));
     assert_eq!(end.engine.flows.len(), 0);
-    end.data((2, 4), header(0), &plain(9));
-    end.data((5, 2), across, &plain(0));
+    end.data(2, 4, header(0), &plain(9));
+    end.data(5, 2, across, &plain(0));
     assert_eq!(end.engine.flows.len(), 2);
     end.pair(
         2,

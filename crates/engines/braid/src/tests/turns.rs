@@ -31,9 +31,9 @@ fn told(bench: &mut Bench) -> Vec<(u16, Option<u8>)> {
 /// Lets a round of turns begin at node 2 between 1 and 3, which do not hear each other.
 fn relay() -> Bench {
     let mut relay = Bench::new(2);
-    relay.data((1, 2), collided(header(0), 0, 5), &plain(0));
+    relay.data(1, 2, collided(header(0), 0, 5), &plain(0));
     assert!(!relay.engine.turns.are_on(), "one node alone needs no turns");
-    relay.data((3, 2), collided(aside(), 0, 5), &plain(0));
+    relay.data(3, 2, collided(aside(), 0, 5), &plain(0));
     assert!(relay.engine.turns.are_on());
     relay
 }
@@ -45,23 +45,23 @@ fn nodes_that_hide_from_each_other_send_in_turn() {
     assert_eq!(told(&mut relay), [(1, Some(TURN))]);
     assert_eq!(relay.engine.next(relay.now), None);
     for number in 1..u32::from(TURN) - 1 {
-        relay.data((1, 2), collided(header(0), 0, 5), &plain(number));
+        relay.data(1, 2, collided(header(0), 0, 5), &plain(number));
         assert_eq!(relay.engine.next(relay.now), None, "{number}");
     }
     let turns = |relay: &Bench| -> Vec<_> {
         relay.engine.flows.values().map(|flow| flow.upstream.turn).collect()
     };
     assert_eq!(turns(&relay), [Some(TURN), Some(0)], "a turn's packets may wait here");
-    relay.data((1, 2), collided(header(0), 0, 5), &plain(u32::from(TURN) - 1));
+    relay.data(1, 2, collided(header(0), 0, 5), &plain(u32::from(TURN) - 1));
     assert_eq!(turns(&relay), [Some(0), Some(TURN)]);
     assert!(told(&mut relay).contains(&(3, Some(TURN))));
 
     // A node whose turn it is says that this is its last packet: now the relay sends packets of
     // both flows, and its last frame gives the turn to node 1 again.
     for number in 1..u32::from(TURN) - 1 {
-        relay.data((3, 2), collided(aside(), 0, 5), &plain(number));
+        relay.data(3, 2, collided(aside(), 0, 5), &plain(number));
     }
-    relay.data((3, 2), collided(aside(), 0, 5), &plain(u32::from(TURN) - 1));
+    relay.data(3, 2, collided(aside(), 0, 5), &plain(u32::from(TURN) - 1));
     assert!(relay.engine.next(relay.now).is_some());
     let frames: Vec<_> = std::iter::from_fn(|| relay.fill()).take(30).collect();
     let pairs: Vec<_> = frames.iter().filter(|(kind, _)| *kind == PAIR).collect();
@@ -100,7 +100,7 @@ fn nodes_that_hear_each_other_or_whose_packets_arrive_take_no_turns() {
             let sender = if flow.flow == FLOW { 1 } else { 3 };
             let change = collided(flow, 0, 5);
             let state = State { collides, ..change.state };
-            relay.data((sender, 2), Header { state, ..change }, &plain(0));
+            relay.data(sender, 2, Header { state, ..change }, &plain(0));
         }
         assert!(!relay.engine.turns.are_on());
     }
@@ -109,7 +109,7 @@ fn nodes_that_hear_each_other_or_whose_packets_arrive_take_no_turns() {
 #[test]
 fn a_node_sends_nothing_while_it_is_anothers_turn() {
     let mut bench = Bench::new(2);
-    bench.data((1, 2), header(0), &plain(0));
+    bench.data(1, 2, header(0), &plain(0));
     bench.report(3, 1, State { turn: Some(0), feeds: true, ..state(0, 0) });
     assert_eq!(bench.drain(), []);
     bench.report(3, 2, State { turn: Some(8), feeds: true, ..state(0, 0) });
@@ -117,7 +117,7 @@ fn a_node_sends_nothing_while_it_is_anothers_turn() {
 
     // A destination, too, takes no more than its turn.
     let ends = State { ends: true, ..state(1, 0) };
-    (1..10).for_each(|number| bench.data((1, 2), header(0), &plain(number)));
+    (1..10).for_each(|number| bench.data(1, 2, header(0), &plain(number)));
     bench.report(3, 3, State { turn: Some(4), ..ends });
     assert!((4..6).contains(&bench.drain().len()));
     bench.report(3, 4, State { needs: 9, ..ends });
@@ -128,8 +128,8 @@ fn a_node_sends_nothing_while_it_is_anothers_turn() {
 #[test]
 fn a_relay_gets_no_turn() {
     let mut relay = Bench::new(2);
-    relay.data((1, 2), collided(header(0), 0, 5), &plain(0));
-    relay.data((3, 2), collided(back(2), 0, 5), &plain(0));
+    relay.data(1, 2, collided(header(0), 0, 5), &plain(0));
+    relay.data(3, 2, collided(back(2), 0, 5), &plain(0));
     assert!(!relay.engine.turns.are_on());
 }
 
@@ -139,7 +139,7 @@ fn lost_frames_of_a_turn_count() {
     let mut relay = relay();
     told(&mut relay);
     let last = Header { number: 9 + u16::from(TURN), ..collided(header(0), 0, 5) };
-    relay.data((1, 2), last, &plain(TURN.into()));
+    relay.data(1, 2, last, &plain(TURN.into()));
     assert!(told(&mut relay).contains(&(3, Some(TURN))));
 }
 

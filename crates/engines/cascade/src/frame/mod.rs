@@ -149,7 +149,7 @@ record! {
 
 impl DataHeader {
     /// Most bytes of it.
-    pub(crate) const MOST: usize = fixed_len(Self::PARTS) + LISTED_IN_DATA;
+    pub(crate) const MAX_LEN: usize = fixed_len(Self::PARTS) + LISTED_IN_DATA;
     /// Most ranks in it.
     pub(crate) const LISTED: usize = LISTED_IN_DATA;
 

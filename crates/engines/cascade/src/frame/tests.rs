@@ -93,7 +93,7 @@ fn a_list_of_ranks_is_cut_to_what_its_frame_holds() {
     let mut header = header();
     header.wants.ranks = vec![7; 300];
     let mut out = written(|out| header.write(true, out));
-    assert_eq!(out.len(), DataHeader::MOST);
+    assert_eq!(out.len(), DataHeader::MAX_LEN);
     out.extend_from_slice(&[1, 0xFF]);
     let ranks = Data::parse(&out).unwrap().header.wants.ranks;
     assert_eq!(ranks, [7; DataHeader::LISTED]);
@@ -213,7 +213,7 @@ proptest! {
             None => Coding::Combined(&vector),
         };
         let mut out = written(|out| header.write(index.is_some(), out));
-        prop_assert!(out.len() <= DataHeader::MOST);
+        prop_assert!(out.len() <= DataHeader::MAX_LEN);
         match coding {
             Coding::Systematic(index) => out.push(index),
             Coding::Combined(vector) => out.extend_from_slice(vector),

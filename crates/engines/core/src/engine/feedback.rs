@@ -6,7 +6,7 @@ use crate::frame::{CountFrame, FeedbackFrame, RelayedFeedback, Request, UNKNOWN}
 use crate::generation::Stage;
 use crate::sending::Missing;
 use ncmesh_engine::counters::DropReason;
-use ncmesh_engine::toolkit::passing::is_passed_on;
+use ncmesh_engine::toolkit::passing::{Addresses, is_passed_on};
 use ncmesh_engine::{Context, Frame};
 use ncmesh_wire::{NodeId, StartId};
 
@@ -43,6 +43,7 @@ impl Core {
                 return Ok(());
             }
         }
+
         self.queue_feedback(id, count.again, cx);
         Ok(())
     }
@@ -53,21 +54,22 @@ impl Core {
         let author = frame.sender;
         let next_hop = feedback.to;
         self.pass_on(cx, RelayedFeedback { next_hop, author, feedback: feedback.clone() });
-        self.take_feedback(cx, (author, frame.start), feedback)
+        self.take_feedback(cx, author, frame.start, feedback)
     }
 
     /// Handles feedback that went over other nodes, or passes it on.
     pub(super) fn handle_relayed(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) -> Handled {
         let relayed = RelayedFeedback::parse(frame.body).map_err(|_| DropReason::Malformed)?;
         self.pass_on(cx, relayed.clone());
-        self.take_feedback(cx, (relayed.author, frame.start), relayed.feedback)
+        self.take_feedback(cx, relayed.author, frame.start, relayed.feedback)
     }
 
     /// Passes feedback on if this node is on its way.
     fn pass_on(&mut self, cx: &mut Context<'_>, relayed: RelayedFeedback) {
         let RelayedFeedback { next_hop, author, ref feedback } = relayed;
-        let key = (feedback.id, author, feedback.to);
-        if is_passed_on(cx.topology, cx.me, (author, next_hop, feedback.to), FEEDBACK_METRIC)
+        let to = feedback.to;
+        let key = (feedback.id, author, to);
+        if is_passed_on(cx.topology, cx.me, Addresses { author, next_hop, to }, FEEDBACK_METRIC)
             && !self.passing.admit(key, relayed, cx.now)
         {
             cx.counters.drop(DropReason::Full);
@@ -78,7 +80,8 @@ impl Core {
     fn take_feedback(
         &mut self,
         cx: &mut Context<'_>,
-        (author, start): (NodeId, StartId),
+        author: NodeId,
+        start: StartId,
         feedback: FeedbackFrame,
     ) -> Handled {
         let id = feedback.id;
@@ -123,6 +126,7 @@ impl Core {
                         polling.handle_answer(progress, cx.now);
                     }
                 }
+
                 generation.forwarded_feedback = Some(feedback);
                 self.queue_feedback(id, false, cx);
             }
@@ -152,6 +156,7 @@ impl Core {
                 generation.sending.handle_more(missing, progress, cx.now);
             }
         }
+
         Ok(())
     }
 }

@@ -137,9 +137,11 @@ impl Engine for Core {
             RELAYED => self.handle_relayed(cx, frame),
             _ => Err(DropReason::Malformed),
         };
+
         if let Err(reason) = handled {
             cx.counters.drop(reason);
         }
+
         // A dropped frame may have changed measured links or finished generations, too.
         self.update(cx);
     }
@@ -182,9 +184,10 @@ impl Engine for Core {
         self.contends = report.heard_by.is_none();
         if let Some(key) = self.passing_on_air.take() {
             let next_hop = way(cx.topology, cx.me, key.2, FEEDBACK_METRIC);
-            let result = outcome(cx.topology, (cx.me, next_hop), report.result);
+            let result = outcome(cx.topology, cx.me, next_hop, report.result);
             self.passing.handle_tx_result(key, result, cx.now);
         }
+
         let failed = report.result == TxResult::Failed;
         self.feedback.handle_report(failed, self.parameters.max_polls);
     }
@@ -201,7 +204,7 @@ impl TunnelEngine for Core {
     }
 
     fn can_send(&self, to: NodeId) -> bool {
-        // Of all flows to this destination only the one that begins here has a queue.
+        // Only the flow that begins here has a queue for this destination.
         let ingress = self.flows.iter().find_map(|flow| match &flow.role {
             Role::Source(ingress) if flow.instance.destination == to => Some(ingress),
             _ => None,
@@ -239,6 +242,7 @@ impl TunnelEngine for Core {
                 ingress.push(packet.to_vec());
             }
         }
+
         self.update(cx);
         Ok(())
     }
@@ -250,6 +254,7 @@ impl TunnelEngine for Core {
                 Role::Source(ingress) => ingress.len() as u64,
                 Role::Relay | Role::Destination(_) => 0,
             };
+
             queued + flow.generations.values().map(Generation::backlog).sum::<u64>()
         })
     }

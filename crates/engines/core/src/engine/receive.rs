@@ -51,6 +51,7 @@ impl Core {
             Some(second) if second.next_hop == cx.me => {
                 self.handle_combined(&second, &first, payload, frame, cx)
             }
+
             // Packets combined for two other nodes are of no use here.
             Some(_) => Ok(()),
         }
@@ -68,6 +69,7 @@ impl Core {
             let is_served = lacks_packets && id.number == header.id.number;
             id.flow == header.id.flow && (is_finished || is_served)
         };
+
         self.feedback.drop_acknowledged(is_acknowledged);
     }
 
@@ -155,6 +157,7 @@ impl Core {
             Separated::Redundant if coded => self.forward_substitute(id, cx),
             Separated::Redundant => self.coding_status.undecodable += 1,
         }
+
         self.flow_counters.heard(id.flow.source, id.flow.destination, innovative);
         cx.counters.note_payload(innovative);
         if innovative || coded { Ok(()) } else { Err(DropReason::Undecodable) }
@@ -179,6 +182,7 @@ impl Core {
                 generation.combined.insert_other(&other_id, &packet);
             }
         }
+
         let generation = self.flows.generation_mut(&own.header.id)?;
         generation.combined.insert(&own.vector, other, payload)
     }
@@ -330,6 +334,7 @@ impl Core {
             let packets = usize::from(generation.header.generation_size);
             let credit = self.parameters.redundancy.credit(packets, success);
             generation.sending.earn(credit, cx.now);
+
         // The relay of COPE does not recode: what it forwards are the packets themselves.
         } else if !generation.enqueue(packet.clone(), cx.now) {
             cx.counters.drop(DropReason::Full);

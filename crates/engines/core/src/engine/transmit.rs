@@ -105,6 +105,7 @@ impl Core {
     ) -> Option<Candidate> {
         other_flow.next_hop?;
         let other = other_flow.current()?;
+
         // Credit for a next hop that no longer answers must not hold up the other one.
         if other.sending.polling.is_silent() || generation.sending.polling.is_silent() {
             return None;
@@ -149,7 +150,7 @@ impl Core {
             let Some(flow) = self.flows.get_mut(&id.flow) else { continue };
             let Some(to) = flow.previous_hop else { continue };
 
-            // What is no longer in the table is finished, as the destination has it.
+            // A flow that is no longer in the table is finished, as the destination has it.
             let is_destination = flow.is_destination();
             let feedback = match flow.generations.get_mut(&id.number) {
                 Some(generation) if generation.is_open() => {
@@ -157,6 +158,7 @@ impl Core {
                 }
                 _ => Some(FeedbackFrame::next_generation(id)),
             };
+
             let Some(mut feedback) = feedback else { continue };
             (feedback.to, feedback.number) = (to, queued.number);
             feedback.links = self.meter.report(to);
@@ -175,6 +177,7 @@ impl Core {
             self.feedback.note_sent(queued, copies);
             return Some(Filled { kind, to: copies.is_none().then_some(next_hop) });
         }
+
         None
     }
 

@@ -16,6 +16,7 @@ impl Core {
             self.topology_version = cx.topology.version();
             self.reroute(cx);
         }
+
         self.serve_sources(cx);
         self.release_decoded(cx);
         self.flows.expire(cx.now);
@@ -27,6 +28,7 @@ impl Core {
             let relayed: Vec<_> = self.flows.iter().filter_map(relayed).collect();
             self.regions = CodingRegions::new(&relayed, &self.parameters, &self.meter, cx);
         }
+
         self.unpair_finished();
     }
 
@@ -107,6 +109,7 @@ impl Core {
     fn unpair_finished(&mut self) {
         let is_over = |generation: &&Generation| {
             let Some(partner) = generation.sending.credits.partner() else { return false };
+
             // The other flow still sends, and its next hop still answers.
             let goes_on = self
                 .flows
@@ -117,6 +120,7 @@ impl Core {
             let is_combined = goes_on && self.regions.unknown(&key, &other_key).is_some();
             generation.is_open() && !is_combined
         };
+
         let over: Vec<GenerationId> =
             self.flows.generations().filter(is_over).map(|g| g.header.id).collect();
         for id in over {
@@ -139,15 +143,17 @@ impl Core {
         flow: &'a Flow,
         after: Instant,
     ) -> impl Iterator<Item = Instant> + 'a {
-        // Of a generation: it need not wait for another flow to be sent any longer, it is polled
-        // about, or the previous hop is told that it is decoded.
+        // A generation need not wait for another flow to be sent any longer, is polled about, or
+        // the previous hop is told that it is decoded.
         let of_generation = move |generation: &'a Generation| {
             let since = generation.sending.credits.since();
             let hold_ends = generation.has_credit().then(|| since + self.parameters.hold_time);
             let poll = flow.poll_due_at(generation, &self.parameters);
             [hold_ends, poll, self.release_at(generation)]
         };
+
         let generations = flow.generations.values().flat_map(of_generation).flatten();
+
         // From then on no packet of this flow is expected, so others are not held for it.
         let expected_until = flow.last_heard + self.parameters.hold_time * 2;
         let source = flow.source_timeout(&self.parameters, after);

@@ -129,6 +129,7 @@ impl Polling {
             self.attempts += 1;
             (self.state, self.unanswered, self.last_event) = (State::Waiting, true, now);
         }
+
         number
     }
 

@@ -94,6 +94,7 @@ impl Belt {
                 load[j] += z[i] * share;
             }
         }
+
         Load { z, delivered: load.first().copied().unwrap_or(0.0) }
     }
 
@@ -114,6 +115,7 @@ impl Belt {
             let left = self.links[*i].iter().filter_map(|(j, d)| Some((new_place(*j)?, *d)));
             left.collect()
         };
+
         Some(Self {
             order: kept.iter().map(|i| self.order[*i]).collect(),
             links: kept.iter().map(links).collect(),
@@ -141,6 +143,7 @@ impl Belt {
             let onward = self.links[i].iter().map(|(j, _)| widths[*j]).fold(0.0, f64::max);
             widths[i] = if i == source { onward } else { onward.min(z[i] / total) };
         }
+
         widths
     }
 }
@@ -156,5 +159,6 @@ fn links(topology: &Topology, order: &[NodeId]) -> Vec<Vec<(usize, f64)>> {
         nearer.sort_by_key(|(j, _)| *j);
         nearer
     };
+
     order.iter().enumerate().map(heard_by).collect()
 }

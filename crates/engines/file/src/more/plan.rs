@@ -45,6 +45,7 @@ impl Belts {
                 Some(belt) => whole.push((*receiver, belt)),
             }
         }
+
         let threshold = match prune {
             Prune::Below(share) => share,
             Prune::Connected => {
@@ -60,6 +61,7 @@ impl Belts {
                 merged.disconnected.push(receiver);
                 continue;
             };
+
             let sent = belt.nodes().iter().copied().zip(belt.load().z);
             let z = sent.filter(|(_, z)| *z > 0.0).collect();
             belts.push((belt, z));
@@ -70,6 +72,7 @@ impl Belts {
             let most = merged.z.entry(*node).or_default();
             *most = most.max(*z);
         }
+
         let from_source = topology.paths_from(source, metric);
         merged.forwarders = merged.z.keys().copied().filter(|node| *node != source).collect();
         merged.forwarders.sort_by_cached_key(|node| (from_source.distance(*node), *node));
@@ -102,6 +105,7 @@ impl Belts {
             merged.tx_credit.insert(*node, merged.z[node] / received);
             merged.upstream.insert(*node, upstream);
         }
+
         merged
     }
 }

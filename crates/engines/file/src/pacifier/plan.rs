@@ -37,6 +37,7 @@ impl Tree {
                 tree.unreachable.push(receiver);
                 continue;
             }
+
             let mut node = receiver;
             while let Some(parent) = paths.parent(node) {
                 tree.parent.insert(node, parent);

@@ -68,6 +68,7 @@ pub fn engine(
         packet_time: DurationAverage::default(),
         on_air: OnAir::Nothing,
     };
+
     FileMulticast::new(service, planned, limits)
 }
 
@@ -108,12 +109,14 @@ impl Planned {
             source.is_some_and(|source| turns.is_ready(source, now))
                 && transfers.is_within_bound(**flow, now)
         };
+
         let ready = self.sending.iter().filter(is_ready);
         let ready = ready.map(|(flow, turns)| ReadyTransfer {
             is_background: transfers.background(*flow).is_some(),
             sent_at: turns.sent_at,
             flow: *flow,
         });
+
         ready.min()
     }
 
@@ -225,6 +228,7 @@ impl Carrier for Planned {
         let now = cx.now;
         let heard = HeardData { me, sender, data: &data, is_announced, mtu, now };
         let origin = heard.origin();
+
         // Forwarders and the source go on after false packets: there may be no other.
         let is_outsider = sender != flow.source && origin.is_vouched;
         if is_outsider && cx.counters.blame.is_avoided(sender, now) {
@@ -233,6 +237,7 @@ impl Carrier for Planned {
         self.relay_data(cx, heard);
         let given = manifest.and_then(|manifest| self.relays.check(manifest, cx.rng));
         blame(cx, given.unwrap_or_default());
+
         // A packet that is too old for a forwarder may still serve a receiver.
         self.receive_data(cx, transfers, Received { origin, data: &data, now });
     }

@@ -193,6 +193,7 @@ impl Routing {
             }
             Self::Tree(_) => return None,
         };
+
         (is_upstream || sender == source).then(|| listed[place].tx_credit())
     }
 
@@ -284,6 +285,7 @@ impl Routed {
             })?;
             return Ok((Routing::Tree(hops), Self::REVISION.read(r)?));
         }
+
         let forwarders = many(r, count.into(), |r| {
             Ok(Forwarder { node: Self::NODE.read(r)?, credit: Self::CREDIT.read(r)? })
         })?;
@@ -306,6 +308,7 @@ impl Routed {
                 w.node(hop.node).node(hop.parent);
             }),
         }
+
         match routing {
             Routing::Ordered(_) => {}
             Routing::Belts(_, upstream) => {

@@ -43,6 +43,7 @@ impl Flow {
         {
             return Err(DropReason::Malformed);
         }
+
         // A combination that this node sends on has to fit its own frames.
         let needed =
             GenerationHeader::reserved(self.shape.generation_size) + self.shape.symbol_size;
@@ -60,6 +61,7 @@ impl Flow {
                 true
             }
         };
+
         if !is_first {
             return Ok(());
         }
@@ -123,6 +125,7 @@ impl Flow {
                 }
             }
         }
+
         result
     }
 }

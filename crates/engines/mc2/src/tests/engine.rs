@@ -58,14 +58,15 @@ impl Node {
     /// node.
     fn handle_announcement(&mut self, credits: u16, payload: usize) {
         let paths = best_paths(&self.topology, 1, 4, 2).unwrap();
-        self.handle_data(1, (paths, 2), credits, payload);
+        self.handle_data(1, paths, 2, credits, payload);
     }
 
     /// Handles such a frame of a node over the paths of a revision.
     fn handle_data(
         &mut self,
         sender: u16,
-        (paths, revision): (PathSet, u8),
+        paths: PathSet,
+        revision: u8,
         credits: u16,
         payload: usize,
     ) {
@@ -119,7 +120,7 @@ fn a_relay_that_is_on_the_paths_no_more_sends_on_what_it_has_by_the_old_ones() {
     node.handle_announcement(1, 100);
     let by_node_3 = [1, 3, 4].map(NodeId);
     let other = PathSet::between(NodeId(1), NodeId(4)).with(&by_node_3).unwrap();
-    node.handle_data(1, (other, 3), 0, 100);
+    node.handle_data(1, other, 3, 0, 100);
 
     let mut out = Vec::new();
     node.with(|engine, cx| engine.fill(cx, &mut out)).unwrap();
@@ -136,7 +137,7 @@ fn a_node_with_many_previous_hops_reports_to_each_and_falls_silent() {
     let paths = relays.into_iter().fold(PathSet::between(NodeId(1), NodeId(4)), among);
     let mut node = Node::new(4, 1400);
     for relay in relays {
-        node.handle_data(relay, (paths.clone(), 2), 1, 100);
+        node.handle_data(relay, paths.clone(), 2, 1, 100);
     }
 
     let mut reported = BTreeMap::new();

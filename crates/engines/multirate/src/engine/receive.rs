@@ -45,6 +45,7 @@ impl Multirate {
             cx.counters.note_payload(false);
             return cx.counters.drop(DropReason::Stale);
         }
+
         cx.counters.note_payload(true);
 
         // The parent has missed that this node left the tree. It is told again.
@@ -60,6 +61,7 @@ impl Multirate {
             receiver.receive(&packet);
             cx.events.push_back(session.part.event(layer, bytes.to_vec()));
         }
+
         if packet.hops > 0 {
             self.replicate(cx, flow, &packet);
         }
@@ -78,6 +80,7 @@ impl Multirate {
                 cx.counters.drop(DropReason::UnknownFlow);
                 continue;
             };
+
             let before = session.part.receivers();
 
             let member = Member { node: sender, parent: entry.parent, receivers: entry.receivers };
@@ -99,6 +102,7 @@ impl Multirate {
                     self.links.entry(sender).or_insert_with(|| LinkRate::new(forward, backward));
                 }
             }
+
             is_changed |= session.part.receivers() != before;
         }
 

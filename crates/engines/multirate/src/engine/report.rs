@@ -82,6 +82,7 @@ impl Multirate {
                 backlog: pressures.backlog as f32,
                 pressure: pressures.virtual_pressure as f32,
             };
+
             entry.write(out);
             entries += 1;
             self.reports.resume_after = Some(flow);

@@ -8,7 +8,7 @@
 use super::Multirate;
 use crate::child::Child;
 use crate::packet_queue::Packet;
-use crate::scheduling::max_weight;
+use crate::scheduling::{Candidate, max_weight};
 use ncmesh_engine::Context;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_wire::{FlowId, NodeId};
@@ -104,8 +104,13 @@ impl Multirate {
         let queues = || self.servable_queues().filter(|(its, ..)| *its == medium);
         let kept = queues().map(|(_, key, _)| key).find(|key| self.is_chosen(medium, *key));
         let key = kept.or_else(|| {
-            max_weight(queues().map(|(_, key, child)| (key, self.rate(key.child), child.weight())))
+            max_weight(queues().map(|(_, key, child)| Candidate {
+                key,
+                rate: self.rate(key.child),
+                weight: child.weight(),
+            }))
         });
+
         key.map(|key| (medium, key))
     }
 
@@ -121,6 +126,7 @@ impl Multirate {
             let children = session.part.children.iter();
             children.map(|(child, state)| (QueueKey { child: *child, flow: *flow }, state))
         });
+
         all.filter(|(_, child)| child.backlog() > 0).filter_map(|(key, child)| {
             // A chosen queue stays even if its weight sinks below 0 within the slot, as in (19).
             let medium = self.medium(key.child, child);

@@ -24,6 +24,7 @@ impl StreamEngine for Multirate {
         if stream.deadline.is_some() {
             return Err(StreamError::NoDeadlines);
         }
+
         // The tree grows from the reports of receivers. Until the first one, packets that enter the
         // stream find no child.
         let flow = self.sessions.open(cx, stream, (), LocalSource::default())?;

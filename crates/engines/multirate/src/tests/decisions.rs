@@ -28,11 +28,12 @@ fn figure_2_weighs_9_q1_less_the_queues_behind() {
 
 #[test]
 fn the_largest_product_of_rate_and_weight_is_served() {
-    assert_eq!(max_weight([("a", 1.0, 5.0), ("b", 1.0, 7.0), ("c", 1.0, 7.0)]), Some("b"));
+    let of = |key, rate, weight| Candidate { key, rate, weight };
+    assert_eq!(max_weight([of("a", 1.0, 5.0), of("b", 1.0, 7.0), of("c", 1.0, 7.0)]), Some("b"));
     // MMU-W prefers the faster link.
-    assert_eq!(max_weight([("slow", 6.0, 10.0), ("fast", 18.0, 4.0)]), Some("fast"));
-    assert_eq!(max_weight([("a", 1.0, 0.0), ("b", 1.0, -3.0)]), None);
-    assert_eq!(max_weight([("a", 1.0, f64::NAN)]), None);
+    assert_eq!(max_weight([of("slow", 6.0, 10.0), of("fast", 18.0, 4.0)]), Some("fast"));
+    assert_eq!(max_weight([of("a", 1.0, 0.0), of("b", 1.0, -3.0)]), None);
+    assert_eq!(max_weight([of("a", 1.0, f64::NAN)]), None);
 }
 
 #[test]

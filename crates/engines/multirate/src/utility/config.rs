@@ -18,6 +18,7 @@ impl TryFrom<UtilityConfig> for Utility {
             "table" => table(&config)?,
             _ => formula(&config)?,
         };
+
         let (minimum, penalty) = match (config.minimum, config.penalty) {
             (None, None) => (0.0, 0.0),
             (Some(minimum), Some(penalty)) => (
@@ -26,6 +27,7 @@ impl TryFrom<UtilityConfig> for Utility {
             ),
             _ => return Err(UtilityError::HalfMinimum),
         };
+
         Ok(Self { shape, minimum, penalty })
     }
 }
@@ -39,6 +41,7 @@ fn check_settings(config: &UtilityConfig) -> Result<(), UtilityError> {
         "table" => [false, false, true],
         other => return Err(UtilityError::Unknown(other.to_owned())),
     };
+
     let given = [
         ("xi", config.xi.is_some(), xi),
         ("alpha", config.alpha.is_some(), alpha),
@@ -64,6 +67,7 @@ fn formula(config: &UtilityConfig) -> Result<Shape, UtilityError> {
         (_, None) => return Err(fault(config, "alpha", f64::NAN, "0 or more")),
         (_, Some(alpha)) => setting(config, "alpha", alpha, 0.0)?,
     };
+
     if alpha == 0.0 {
         return Ok(Shape::Linear { weight });
     }
@@ -71,6 +75,7 @@ fn formula(config: &UtilityConfig) -> Result<Shape, UtilityError> {
     // The slope at rate 0 must be finite: theta bounds it.
     let unbounded = UtilityError::Unbounded { name: config.name.clone() };
     let xi = setting(config, "xi", config.xi.ok_or(unbounded.clone())?, 0.0)?;
+
     // The weight of max_min is its slope at rate xi, where x + xi = 2 xi. At rate 0 the slope is
     // then 2^alpha times the weight, whatever xi is.
     let weight =

@@ -9,9 +9,12 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
+fn with<'a>(header: &'a Header, bytes: &'a [u8]) -> Native<'a> {
+    Native { header, bytes }
+}
+
 /// Returns the body of a frame with two packets.
-fn coded(one: (&Header, &[u8]), other: (&Header, &[u8])) -> Vec<u8> {
-    let [one, other] = [one, other].map(|(header, bytes)| Native { header, bytes });
+fn coded(one: Native<'_>, other: Native<'_>) -> Vec<u8> {
     let mut body = Vec::new();
     Data::write_coded(one, other, &mut body);
     body
@@ -37,7 +40,7 @@ fn golden_frame_with_one_packet() {
 fn golden_frame_with_two_packets() {
     let one = Header { sequence: 5, ..header() };
     let other = header_back();
-    let body = coded((&one, b"IP"), (&other, b"ACK"));
+    let body = coded(with(&one, b"IP"), with(&other, b"ACK"));
     let fields = "0200010003000211000000090000ce6bb2c91100000007000564f2c448";
     assert_eq!(hex(&body), format!("{fields}08134b"));
     assert_eq!(body.len(), Data::coded_len(&one, &other) + 3);
@@ -52,12 +55,12 @@ fn golden_frame_with_two_packets() {
 #[test]
 fn golden_bits_for_more_packets_to_the_same_receiver() {
     let with_more = |header: Header, more| Header { more, ..header };
-    let plain = coded((&header(), b"IP"), (&header_back(), b"ACK"));
+    let plain = coded(with(&header(), b"IP"), with(&header_back(), b"ACK"));
     // The longer packet, which is first, goes back.
     for (bits, more_back, more_forth) in [(0x80, true, false), (0x40, false, true)] {
         let one = with_more(header(), more_forth);
         let other = with_more(header_back(), more_back);
-        let body = coded((&one, b"IP"), (&other, b"ACK"));
+        let body = coded(with(&one, b"IP"), with(&other, b"ACK"));
         assert_eq!((body[0], &body[1..]), (2 | bits, &plain[1..]));
         let parts = [part(&other, b"ACK"), part(&one, b"IP")];
         assert_eq!(parse(&body), Ok(Data::Coded(parts, &[8, 0x13, b'K'])));
@@ -91,8 +94,9 @@ fn golden_report_and_request() {
 #[test]
 fn headers_that_contradict_themselves_are_malformed() {
     let is_malformed = |header: &Header| parse(&native(header, b"IP")).is_err();
-    let pair_is_malformed =
-        |one: &Header, other: &Header| parse(&coded((one, b"IP"), (other, b"ACK"))).is_err();
+    let pair_is_malformed = |one: &Header, other: &Header| {
+        parse(&coded(with(one, b"IP"), with(other, b"ACK"))).is_err()
+    };
     let one = header();
     let other = header_back();
     assert!(!is_malformed(&one) && !pair_is_malformed(&one, &other));
@@ -109,7 +113,7 @@ fn headers_that_contradict_themselves_are_malformed() {
 
     // A second packet that is empty, or longer than the first.
     for length in [0, 4] {
-        let mut body = coded((&one, b"IP"), (&other, b"ACK"));
+        let mut body = coded(with(&one, b"IP"), with(&other, b"ACK"));
         body[6] = length;
         assert!(parse(&body).is_err(), "{length}");
     }
@@ -169,7 +173,7 @@ proptest! {
         };
         let forth = route([101, 103], 200, before, behind);
         let back = route([103, 101], 300, other_before, other_behind);
-        let body = coded((&forth, &one), (&back, &other));
+        let body = coded(with(&forth, &one), with(&back, &other));
         let payload_len = one.len().max(other.len());
         prop_assert_eq!(body.len(), Data::coded_len(&forth, &back) + payload_len);
 

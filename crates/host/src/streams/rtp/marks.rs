@@ -129,6 +129,7 @@ impl Marks {
             Codec::Vp9 => vp9(payload),
             Codec::Av1 => self.av1(payload),
         };
+
         match mark.unwrap_or(BASE) {
             Mark::Layer(layer) => Mark::Layer(layer.min(self.layers() - 1)),
             Mark::WithFrame => Mark::WithFrame,
@@ -157,8 +158,10 @@ impl Marks {
                 1 if continues_last => self.continued,
                 _ => obu(element)?,
             };
+
             lowest = lowest.min(last);
         }
+
         self.continued = if is_continued { last } else { BASE };
         Some(lowest)
     }
@@ -178,8 +181,10 @@ fn h264(payload: &[u8]) -> Option<Mark> {
                 let header = *unit.first()?;
                 lowest = lowest.min(h264_unit(header, header & 0x1F));
             }
+
             Some(lowest)
         }
+
         // The indicator of a fragment repeats `nal_ref_idc`.
         FU_A | FU_B => Some(h264_unit(first, rest.first()? & 0x1F)),
         kind => Some(h264_unit(first, kind)),
@@ -210,6 +215,7 @@ fn h265(payload: &[u8]) -> Option<Mark> {
                 let header: &[u8; 2] = unit.first_chunk()?;
                 lowest = lowest.min(h265_unit(header[1], header[0] >> 1 & 0x3F));
             }
+
             Some(lowest)
         }
         FRAGMENT => Some(h265_unit(header[1], rest.first()? & 0x3F)),
@@ -315,5 +321,6 @@ fn take_leb128(rest: &mut &[u8]) -> Option<usize> {
             return Some(value);
         }
     }
+
     None
 }

@@ -39,6 +39,7 @@ impl<'a> RtpPacket<'a> {
             let words = u16::from_be_bytes([extension[2], extension[3]]);
             payload = payload.get(4 + 4 * usize::from(words)..)?;
         }
+
         if fixed[0] & 0x20 != 0 {
             let padding = usize::from(*payload.last()?);
             let length = payload.len().checked_sub(padding).filter(|_| padding > 0)?;

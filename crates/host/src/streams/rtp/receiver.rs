@@ -77,15 +77,18 @@ impl RtpReceiver {
             self.refused += 1;
             return;
         };
+
         let other = self.source.filter(|source| source.flow != flow);
         if other.is_some_and(|source| now < source.heard + SILENCE) {
             self.refused += 1;
             return;
         }
+
         if other.is_some() {
             self.tracks.clear();
             self.sdp = None;
         }
+
         self.source = Some(Source { flow, heard: now });
         match content {
             Content::Rtcp(playable) => self.out.push_back(playable),
@@ -253,6 +256,7 @@ impl TrackReceiver {
             let number = if is_same { self.number.wrapping_add(1) } else { arrival.sequence };
             *self = Self { number, ..Self::new(&arrival, now) };
         }
+
         let Arrival { sequence, held, .. } = arrival;
         let ahead = sequence.wrapping_sub(self.next as u16) as i16;
         let number = self.next.wrapping_add_signed(ahead.into());
@@ -261,7 +265,9 @@ impl TrackReceiver {
             self.late_since.get_or_insert(now);
             return patience.note_late(now);
         }
+
         self.late_since = None;
+
         // A packet that others of higher numbers waited for says how long a wait is of use.
         if let (Some(first), Some((last, _))) = (self.evidence.front(), self.held.last_key_value())
             && number < *last
@@ -286,6 +292,7 @@ impl TrackReceiver {
                 self.patience_mut(gap).relax(now);
                 self.skip(gap);
             }
+
             let Some((_, held)) = self.held.pop_first() else { return };
             self.next += 1;
             self.base_before = held.base_before.wrapping_add(u16::from(held.is_base));
@@ -335,6 +342,7 @@ impl TrackReceiver {
                 self.damaged = Some(head.timestamp);
             }
         }
+
         self.next = number;
         self.base_before = head.base_before;
         self.inside_enhancement = false;

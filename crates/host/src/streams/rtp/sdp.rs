@@ -84,7 +84,9 @@ pub fn read(text: &str) -> Result<Vec<Track>, SdpError> {
             track.read_attribute(attribute);
         }
     }
+
     check(&tracks)?;
+
     // The description that is written from it must fit a packet, too.
     match write(&tracks, TRAVEL_PORT).len() {
         length if length > MAX_SDP => Err(SdpError::Long(length)),
@@ -108,6 +110,7 @@ pub(super) fn read_travelled(text: &[u8]) -> Option<Vec<Track>> {
         tracks.resize(number, Track { payload_type: None, ..track.clone() });
         tracks.push(track);
     }
+
     Some(tracks)
 }
 
@@ -125,6 +128,7 @@ pub fn check(tracks: &[Track]) -> Result<(), SdpError> {
             return Err(SdpError::Port(track.port));
         }
     }
+
     Ok(())
 }
 
@@ -152,6 +156,7 @@ impl Track {
         if !ATTRIBUTES.contains(&name) || !is_plain {
             return;
         }
+
         // A medium may have more payload types than the first, as for packets sent again.
         let payload_type = words.next().and_then(|word| word.parse().ok());
         if name != FRAME_RATE && payload_type != self.payload_type {
@@ -182,6 +187,7 @@ pub fn write(tracks: &[Track], port: u16) -> String {
         let _ = track.write(&mut text, port);
         port = port.wrapping_add(PORTS_PER_TRACK);
     }
+
     text
 }
 
@@ -228,6 +234,7 @@ impl FromStr for RtpPort {
             let port = port.parse().ok().filter(|port| (1..u16::MAX).contains(port))?;
             Some(Self { codec: marks::named(name)?, port })
         };
+
         read().ok_or_else(|| {
             let names = marks::names();
             format!("rtp {text:?}: allowed is CODEC=udp:PORT, CODEC being one of {names}")

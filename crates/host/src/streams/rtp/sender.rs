@@ -72,6 +72,7 @@ impl RtpSender {
             waiting: Vec::new(),
             frame: None,
         };
+
         let tracks = tracks.into_iter().map(sender).collect();
         Self { tracks, next_sdp: now, begun: None, refused: 0 }
     }

@@ -28,7 +28,7 @@ pub(in crate::scenario) fn read(text: &str, file: &str) -> Result<Topology, Scen
             };
             // A node that waits has its place twice at the same time when it does not move at all.
             if paths.paths[node].0.last() != Some(&(time, [x, y, 0.0])) {
-                paths.push(node, (time, [x, y, 0.0]), line)?;
+                paths.push(node, time, [x, y, 0.0], line)?;
             }
         }
     }

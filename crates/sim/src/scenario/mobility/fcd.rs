@@ -164,7 +164,7 @@ pub(in crate::scenario) fn read(text: &str, file: &str) -> Result<Topology, Scen
                 }
             };
             let z = coordinate("z").unwrap_or(0.0);
-            paths.push(node, (time, [x, y, z]), line)?;
+            paths.push(node, time, [x, y, z], line)?;
         }
     }
     paths.finish()

@@ -63,26 +63,29 @@ impl<'a> Paths<'a> {
     fn push(
         &mut self,
         node: usize,
-        point: (f64, [f64; 3]),
+        time: f64,
+        position: [f64; 3],
         line: usize,
     ) -> Result<(), ScenarioError> {
-        self.add_point(node, point, line, false)
+        self.add_point(node, time, position, line, false)
     }
 
     /// Adds a point to which a node jumps, at the time of its last one or later.
     fn jump(
         &mut self,
         node: usize,
-        point: (f64, [f64; 3]),
+        time: f64,
+        position: [f64; 3],
         line: usize,
     ) -> Result<(), ScenarioError> {
-        self.add_point(node, point, line, true)
+        self.add_point(node, time, position, line, true)
     }
 
     fn add_point(
         &mut self,
         node: usize,
-        (time, position): (f64, [f64; 3]),
+        time: f64,
+        position: [f64; 3],
         line: usize,
         jumps: bool,
     ) -> Result<(), ScenarioError> {

@@ -107,7 +107,7 @@ pub(in crate::scenario) fn read(text: &str, file: &str) -> Result<Topology, Scen
 fn walk(walker: &Walker, node: usize, paths: &mut Paths<'_>) -> Result<(), ScenarioError> {
     let mut orders: Vec<_> = walker.orders.iter().collect();
     orders.sort_by(|a, b| a.time.total_cmp(&b.time));
-    paths.push(node, (0.0, walker.start), walker.line)?;
+    paths.push(node, 0.0, walker.start, walker.line)?;
     for Order { time, line, motion } in orders {
         // Where it is now, wherever it was going.
         let here = paths.paths[node].at(*time);
@@ -116,19 +116,19 @@ fn walk(walker: &Walker, node: usize, paths: &mut Paths<'_>) -> Result<(), Scena
         paths.points -= points.len() - kept;
         points.truncate(kept);
         if paths.paths[node].end() != Some(*time) {
-            paths.push(node, (*time, here), *line)?;
+            paths.push(node, *time, here, *line)?;
         }
         match *motion {
             Motion::Go { to: [x, y], speed } => {
                 let distance = libm::hypot(x - here[0], y - here[1]);
                 if speed > 0.0 && distance > 0.0 {
-                    paths.push(node, (time + distance / speed, [x, y, here[2]]), *line)?;
+                    paths.push(node, time + distance / speed, [x, y, here[2]], *line)?;
                 }
             }
             Motion::Jump { axis, metres } => {
                 let mut there = here;
                 there[axis] = metres;
-                paths.jump(node, (*time, there), *line)?;
+                paths.jump(node, *time, there, *line)?;
             }
         }
     }

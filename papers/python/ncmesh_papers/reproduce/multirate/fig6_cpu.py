@@ -96,7 +96,7 @@ def _worlds(scale: Scale) -> list[str]:
 def _claims(rows: Rows, scale: Scale) -> list[Claim]:
     claims = []
     for world in _worlds(scale):
-        # Bob gets everything of 14 Mbit/s; from 50 on A_max limits his rate.
+        # Bob gets everything of 14 Mbit/s; from 50 on A_max limits Bob's rate.
         text = f"what arrives in all, of streams of 200 Mbit/s beside those of 50{world}"
         few, many = (_totals(rows, world, OFFERED_BPS[at]) for at in (1, -1))
         spread = over_topologies(many)

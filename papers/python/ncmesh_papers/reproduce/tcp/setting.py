@@ -64,7 +64,7 @@ TABLE_I: tuple[Path, ...] = (
 
 @dataclass(frozen=True)
 class Laptops:
-    """What the paper does not state of the nodes: relays' processing time, and their TCP."""
+    """Properties of the nodes, not stated in the paper: relays' processing time, and their TCP."""
 
     processing_s: float = 0.0
     """Longest time for a received frame; times are even from 0."""
@@ -168,7 +168,7 @@ NOT_CODED = "not coded"
 
 @dataclass(frozen=True)
 class Treatment:
-    """What relays do with packets: a name for tables, and the engine's settings."""
+    """Treatment of packets by relays: a name for tables, and the engine's settings."""
 
     name: str
     settings: Mapping[str, Any]

@@ -76,6 +76,7 @@ impl CodedBuffer {
             data.coding.with_vector(packets, |vector| dispute.take(origin, vector, data.payload));
             return Ok(false);
         }
+
         let decoder = &mut self.decoder;
         let absorbed =
             data.coding.with_vector(packets, |vector| decoder.absorb(vector, data.payload));
@@ -104,6 +105,7 @@ impl CodedBuffer {
                     self.check = Check::Disputed(Dispute::new(&self.decoder, origins));
                     self.decoder.clear();
                 }
+
                 None
             }
             Check::Disputed(dispute) => {
@@ -123,6 +125,7 @@ impl CodedBuffer {
             (self.earned, self.renewed_at) = (0.0, now);
             self.renewals = self.renewals.saturating_add(1);
         }
+
         let most = self.decoder.rank() as f64 * MOST_PER_PACKET;
         let credit = credit.min(most - self.earned).max(0.0);
         self.earned += credit;

@@ -164,6 +164,7 @@ impl Relays {
             Buffer::Coded(coded) => coded.absorb(heard.origin(), data),
             Buffer::Stored(stored) => stored.absorb(data, now),
         };
+
         let Ok(is_innovative) = absorbed else {
             return RelayOutcome::Malformed;
         };
@@ -179,6 +180,7 @@ impl Relays {
             }
             Buffer::Stored(stored) => stored.handle_data(sender, data, now),
         }
+
         RelayOutcome::Data { is_innovative }
     }
 
@@ -193,6 +195,7 @@ impl Relays {
         let g = &manifest.geometry;
         let batch = relay.batch;
         let Buffer::Coded(coded) = &mut relay.buffer else { return None };
+
         // The header is not trusted: it must agree with the geometry that was announced.
         if batch >= g.batches() || g.shape(batch) != relay.shape {
             return None;
@@ -227,12 +230,14 @@ impl Relays {
             Buffer::Coded(coded) => coded.is_ready(),
             Buffer::Stored(stored) => stored.next(now).is_some(),
         });
+
         let ready = ready.filter(|(flow, _)| transfers.is_within_bound(**flow, now));
         let ready = ready.map(|(flow, relay)| ReadyTransfer {
             is_background: transfers.background(*flow).is_some(),
             sent_at: relay.sent_at,
             flow: *flow,
         });
+
         ready.min()
     }
 
@@ -357,6 +362,7 @@ impl Relay {
             Buffer::Coded(coded) if self.shape == shape => coded.clear(heard.now),
             buffer => *buffer = Buffer::new(forwarding, heard, shape),
         }
+
         self.turn = header.turn;
         self.batch = header.batch;
         self.shape = shape;

@@ -78,6 +78,7 @@ impl StoredBuffer {
             self.held.insert(packet);
             self.arq.note_gain(now);
         }
+
         Ok(is_new)
     }
 

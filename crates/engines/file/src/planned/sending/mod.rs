@@ -175,12 +175,14 @@ impl Turns {
             poll: if let TurnPacket::Systematic(next) = packet { next.poll } else { None },
             piggyback,
         };
+
         header.write(packet != TurnPacket::Combination, out);
 
         let index = match packet {
             TurnPacket::Systematic(next) => Some(next.packet),
             TurnPacket::Combination => None,
         };
+
         write_packet(encoder, index, cx.rng, out)?;
 
         let is_native = matches!(packet, TurnPacket::Systematic(_));
@@ -212,6 +214,7 @@ impl Turns {
                 let arq = Arq::new(assignment.plan.routing.children(cx.me), packets, cx.now);
                 Sending::HopByHop { cast, arq, on_air: None }
             }
+
             // Packets as they are spare receivers the decoding, and are as innovative as any in the
             // first turn. In later turns a random combination is more likely to be.
             Forwarding::Ordered | Forwarding::Belts => {

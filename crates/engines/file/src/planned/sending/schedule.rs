@@ -52,6 +52,7 @@ impl Turns {
                 let nearest = receivers.iter().min_by_key(|node| (source.distance(**node), **node));
                 receivers = nearest.copied().into_iter().collect();
             }
+
             if let Some(plan) = fitting_plan(&receivers, cx, source, scheme) {
                 return Some(Assignment { batch, receivers, plan });
             }
@@ -138,8 +139,10 @@ fn fitting_plan(
             None => too_many = count,
             plan => (best, fitting) = (plan, count),
         }
+
         count = fitting.midpoint(too_many);
     }
+
     best
 }
 
