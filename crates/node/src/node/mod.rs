@@ -281,8 +281,9 @@ impl Node {
         self.stack.at(self.clock.now(), &mut self.storage).handle_tx_report(report);
     }
 
-    /// The hints of the radio have changed.
-    pub fn handle_radio_change(&mut self, hints: Vec<String>) {
+    /// What people are told of the radio has changed.
+    pub fn handle_radio_change(&mut self, description: String, hints: Vec<String>) {
+        self.radio.name = description;
         self.radio.hints = hints;
     }
 

@@ -7,11 +7,14 @@
 
 pub mod air;
 mod interface;
+mod link;
 mod mesh80211;
 mod pacing;
+mod peers;
+pub mod port;
 mod sockets;
-pub mod udp;
 mod watch;
+mod ways;
 
 use crate::config::Rate;
 use ncmesh_engine::TxReport;
@@ -28,7 +31,7 @@ pub enum RadioEvent {
     Received,
     /// The last frame was sent or given up.
     Report(TxReport),
-    /// The value of [`hints`](Radio::hints) has changed.
+    /// The value of [`describe`](Radio::describe) or [`hints`](Radio::hints) has changed.
     Changed,
 }
 
@@ -65,6 +68,9 @@ pub trait Radio {
 
     /// Answers a grant without a frame.
     fn decline(&mut self) -> impl Future<Output = io::Result<()>>;
+
+    /// Notes that the frame that was received last is authentic and new.
+    fn vouch(&mut self) {}
 
     /// Takes a frame that has come already. It replaces the contents of `buffer`. Returns whether
     /// there was one.
