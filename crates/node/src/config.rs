@@ -29,7 +29,7 @@ use ncmesh_stack::route::RouteConfig;
 use ncmesh_stack::share::ShareConfig;
 use ncmesh_wire::{Key, NodeId};
 use position::Place;
-pub use radio::{AirConfig, PortConfig, PortKind, RadioConfig, Rate};
+pub use radio::{AirConfig, BroadcastRate, PortConfig, PortKind, RadioConfig, Rate};
 use serde::Deserialize;
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;

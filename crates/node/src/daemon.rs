@@ -8,7 +8,7 @@ use crate::alarm::Alarm;
 use crate::api::{self, ApiSocket};
 use crate::config::{NodeConfig, PortConfig, RadioConfig, TunnelConfig};
 use crate::error::NodeError;
-use crate::node::{Command, DeviceState, Filled, Handle, Node, Parts, Start};
+use crate::node::{Command, DeviceState, Filled, Handle, Heard, Node, Parts, Start};
 use crate::radio::air::AirRadio;
 use crate::radio::port::Port;
 use crate::radio::{Radio, RadioEvent};
@@ -380,8 +380,11 @@ impl<R: Radio> Loop<R> {
 
     /// Handles the frame that was heard.
     fn handle_frame(&mut self) {
-        if self.node.handle_datagram(&self.heard).is_some() {
-            self.radio.vouch();
+        let length = self.heard.len();
+        match self.node.handle_datagram(&self.heard) {
+            Heard::Proven(_) => self.radio.vouch(length, true),
+            Heard::Unproven => self.radio.vouch(length, false),
+            Heard::Dropped => {}
         }
     }
 }

@@ -104,6 +104,10 @@ ncmesh_engine::settings! {
         /// while the channel is busy, as most Wi-Fi drivers do. Where it does not, 1 Mbit/s is
         /// sent, and `ncmesh status` asks for a rate: set it to what the channel carries.
         pub rate: Option<Rate> = None, absent "as the driver takes frames", allowed RATES;
+        /// Rate at which a radio in ad-hoc or mesh mode sends broadcasts, as coded data is. The
+        /// kernel does not tell the rate that was set before, so at its end the daemon sets the
+        /// lowest one of the band, which is the default of Linux. `"leave"` changes nothing.
+        pub broadcast_rate: BroadcastRate = BroadcastRate::Leave, allowed BROADCAST_RATES;
         /// Length of the largest frame, the same on all nodes: at most the interface's MTU with
         /// `link`, 28 bytes less with `udp`, 48 less over IPv6.
         pub mtu: usize = 1472, within MTUS, unit "bytes";
@@ -191,7 +195,8 @@ fn read_peers(value: Toml) -> Result<Option<Vec<String>>, Mismatch> {
             let is_name = !host.is_empty() && !host.contains([' ', '/']);
             // The colons of an IPv6 address need brackets, or the port would be one of its parts.
             let is_bracketed = host.starts_with('[') && host.ends_with(']');
-            is_name && (is_bracketed || !host.contains(':'))
+            is_name
+                && (is_bracketed || !host.contains(':'))
                 && port.parse().is_ok_and(|port: u16| port > 0)
         })
     };
@@ -236,6 +241,42 @@ impl Value for Token {
 
     fn to_toml(&self) -> Option<Toml> {
         None
+    }
+}
+
+/// Rates of broadcasts that are allowed.
+const BROADCAST_RATES: &str = "\"leave\", or a rate of the radio, for instance \"24M\"";
+
+/// Rate of broadcasts of a radio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BroadcastRate {
+    /// As it is.
+    Leave,
+    /// This one, in units of 100 kbit/s, which those of all radios are multiples of.
+    Set(u32),
+}
+
+impl Value for BroadcastRate {
+    const KINDS: &'static [Kind] = String::KINDS;
+
+    fn from_toml(value: Toml) -> Result<Self, Mismatch> {
+        let refused = || Mismatch::Value(BROADCAST_RATES.into());
+        let text = value.as_str().ok_or_else(refused)?;
+        if text == "leave" {
+            return Ok(Self::Leave);
+        }
+        let rate: Rate = text.parse().map_err(|_| refused())?;
+        let units = rate.bits_per_second / 1e5;
+        // Up to 54 Mbit/s: nl80211 knows rates of 802.11b and g here.
+        let is_rate = (10.0..=540.0).contains(&units) && units.fract() == 0.0;
+        if is_rate { Ok(Self::Set(units as u32)) } else { Err(refused()) }
+    }
+
+    fn to_toml(&self) -> Option<Toml> {
+        match self {
+            Self::Leave => Some("leave".into()),
+            Self::Set(_) => None,
+        }
     }
 }
 

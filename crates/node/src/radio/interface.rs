@@ -40,7 +40,8 @@ pub(super) struct Interface {
     /// Its hardware address, if frames of Ethernet travel on it.
     mac: Option<Mac>,
     is_bridge: bool,
-    is_bridge_port: bool,
+    /// Kind of the interface that it is a part of, such as a bridge.
+    part_of: Option<InfoPortKind>,
     mtu: usize,
     addresses: Vec<Address>,
     link_local: Vec<Ipv6Addr>,
@@ -99,7 +100,7 @@ impl Interface {
             has_carrier: false,
             mac: None,
             is_bridge: false,
-            is_bridge_port: false,
+            part_of: None,
             mtu: 0,
             addresses: Vec::new(),
             link_local: Vec::new(),
@@ -129,7 +130,12 @@ impl Interface {
 
     /// Returns whether a bridge takes the frames that arrive on it.
     pub(super) fn is_bridge_port(&self) -> bool {
-        self.is_bridge_port
+        self.part_of == Some(InfoPortKind::Bridge)
+    }
+
+    /// Returns whether batman-adv uses it.
+    pub(super) fn is_of_batman(&self) -> bool {
+        self.part_of.as_ref().is_some_and(|kind| kind.to_string() == "batadv")
     }
 
     /// Returns the IPv6 link-local address that frames are sent from.
@@ -185,7 +191,7 @@ impl Interface {
                 if self.index == Some(link.header.index)
                     && link.header.interface_family == AddressFamily::Bridge =>
             {
-                self.is_bridge_port = false;
+                self.part_of = None;
             }
             Message::DelLink(link) if self.index == Some(link.header.index) => {
                 return self.lose(None);
@@ -241,7 +247,9 @@ impl Interface {
     fn link_changed(&mut self, link: &LinkMessage) -> Applied {
         // Bridges tell of their ports in messages that have not all attributes.
         if link.header.interface_family == AddressFamily::Bridge {
-            self.is_bridge_port |= self.index == Some(link.header.index);
+            if self.index == Some(link.header.index) {
+                self.part_of = Some(InfoPortKind::Bridge);
+            }
             return Applied::Known;
         }
         let name = link.attributes.iter().find_map(|attribute| match attribute {
@@ -286,9 +294,12 @@ impl Interface {
             _ => None,
         });
         let infos = infos.unwrap_or_default();
-        let port = LinkInfo::PortKind(InfoPortKind::Bridge);
         self.is_bridge = infos.contains(&LinkInfo::Kind(InfoKind::Bridge));
-        self.is_bridge_port = has_controller && infos.contains(&port);
+        let part_of = infos.iter().find_map(|info| match info {
+            LinkInfo::PortKind(kind) => Some(kind.clone()),
+            _ => None,
+        });
+        self.part_of = part_of.filter(|_| has_controller);
         if is_another { Applied::Replaced } else { Applied::Known }
     }
 

@@ -8,11 +8,12 @@
 pub mod air;
 mod interface;
 mod link;
-mod mesh80211;
+mod nl80211;
 mod pacing;
 mod peers;
 pub mod port;
 mod sockets;
+pub mod survey;
 mod watch;
 mod ways;
 
@@ -69,8 +70,11 @@ pub trait Radio {
     /// Answers a grant without a frame.
     fn decline(&mut self) -> impl Future<Output = io::Result<()>>;
 
-    /// Notes that the frame that was received last is authentic and new.
-    fn vouch(&mut self) {}
+    /// Notes that the frame of `length` bytes that was received last is authentic, and whether its
+    /// sender has proved that it is there. A radio whose frames reach all hearers ignores it.
+    fn vouch(&mut self, length: usize, is_proven: bool) {
+        let _ = (length, is_proven);
+    }
 
     /// Takes a frame that has come already. It replaces the contents of `buffer`. Returns whether
     /// there was one.

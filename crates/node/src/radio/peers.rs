@@ -1,9 +1,12 @@
 //! Peers of a port without broadcast: names of hosts, resolved again and again, and guests.
 //!
 //! A guest is a node that this one cannot name, for instance behind a translation of addresses:
-//! once an authentic frame of it has come, frames go to the address that it came from. A copied
-//! frame is not authentic a second time, so an address stays only as long as the node sends from
-//! it. Hellos keep the translation open.
+//! frames go to the address that its own came from, and its hellos keep the translation open. A
+//! sender has proved that it is there when it names a frame of this node, so it has to get some
+//! before. What came until then may be a recording, sent by somebody else from the address of a
+//! victim. So as in QUIC (RFC 9000, section 8.1), no more than three times the bytes that came go to
+//! an address before the proof. Afterwards only new frames count, so an address stays only as long
+//! as the node sends from it.
 
 use nix::ifaddrs::getifaddrs;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,12 +24,14 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_GUESTS: usize = 16;
 /// Time after its last authentic frame for which a guest gets frames.
 const GUEST_TIME: Duration = Duration::from_secs(30);
+/// Bytes that go to an address without proof for each that came (RFC 9000, section 8.1).
+const CREDIT: usize = 3;
 
 /// Peers and guests.
 #[derive(Debug)]
 pub(super) struct Peers {
     peers: Vec<Peer>,
-    guests: BTreeMap<SocketAddr, Instant>,
+    guests: BTreeMap<SocketAddr, Guest>,
     news: mpsc::Receiver<Resolved>,
     resolver: JoinHandle<()>,
 }
@@ -39,6 +44,31 @@ struct Peer {
     trouble: Option<Trouble>,
 }
 
+/// Address from which a node sends that this one cannot name.
+#[derive(Clone, Copy, Debug)]
+struct Guest {
+    heard_at: Instant,
+    standing: Standing,
+}
+
+/// Whether a guest has proved that it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Proven,
+    /// Not yet: so many bytes may go to it.
+    Unproven(usize),
+}
+
+/// Authentic frame that came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    pub(super) from: SocketAddr,
+    /// Its length, bytes.
+    pub(super) length: usize,
+    /// Whether its sender has proved that it is there, and the frame is new.
+    pub(super) is_proven: bool,
+}
+
 /// Reason why frames do not reach a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Trouble {
@@ -48,7 +78,10 @@ enum Trouble {
     /// The kernel refuses to send to it.
     Refused(String),
     /// The path did not carry a frame of `length` bytes, but packets of `mtu` bytes, if known.
-    TooLong { length: usize, mtu: Option<u32> },
+    TooLong {
+        length: usize,
+        mtu: Option<u32>,
+    },
 }
 
 /// Answer of the resolver.
@@ -67,23 +100,45 @@ impl Peers {
         Self { peers, guests: BTreeMap::new(), news, resolver }
     }
 
-    /// Returns the addresses to which a frame goes.
-    pub(super) fn addresses(&mut self, now: Instant) -> BTreeSet<SocketAddr> {
-        self.guests.retain(|_, heard_at| now.saturating_duration_since(*heard_at) < GUEST_TIME);
+    /// Returns the addresses to which a frame of `length` bytes goes now.
+    pub(super) fn addresses(&mut self, length: usize, now: Instant) -> BTreeSet<SocketAddr> {
+        self.guests.retain(|_, guest| now.saturating_duration_since(guest.heard_at) < GUEST_TIME);
         let known = self.peers.iter().filter(|peer| peer.trouble != Some(Trouble::Own));
-        known.filter_map(|peer| peer.address).chain(self.guests.keys().copied()).collect()
+        let mut addresses: BTreeSet<SocketAddr> = known.filter_map(|peer| peer.address).collect();
+        for (address, guest) in &mut self.guests {
+            match &mut guest.standing {
+                Standing::Proven => {}
+                Standing::Unproven(credit) if *credit >= length => *credit -= length,
+                Standing::Unproven(_) => continue,
+            }
+            addresses.insert(*address);
+        }
+        addresses
     }
 
-    /// Notes that an authentic frame came from `address`.
-    pub(super) fn vouch(&mut self, address: SocketAddr, now: Instant) {
-        if self.peers.iter().any(|peer| peer.address == Some(address)) {
+    /// Notes that an authentic frame came.
+    pub(super) fn vouch(&mut self, heard: Heard, now: Instant) {
+        let Heard { from, length, is_proven } = heard;
+        if self.peers.iter().any(|peer| peer.address == Some(from)) {
             return;
         }
-        let has_room = self.guests.len() < MAX_GUESTS;
-        if let Some(heard_at) = self.guests.get_mut(&address) {
-            *heard_at = now;
-        } else if has_room {
-            self.guests.insert(address, now);
+        if !self.guests.contains_key(&from) && self.guests.len() >= MAX_GUESTS {
+            // The longest silent one without proof makes room.
+            let unproven = self.guests.iter().filter(|(_, g)| g.standing != Standing::Proven);
+            let oldest = unproven.min_by_key(|(_, guest)| guest.heard_at);
+            let Some(oldest) = oldest.map(|(address, _)| *address) else { return };
+            self.guests.remove(&oldest);
+        }
+        let new = Guest { heard_at: now, standing: Standing::Unproven(0) };
+        let guest = self.guests.entry(from).or_insert(new);
+        match &mut guest.standing {
+            _ if is_proven => *guest = Guest { heard_at: now, standing: Standing::Proven },
+            Standing::Unproven(credit) => {
+                *credit += CREDIT * length;
+                guest.heard_at = now;
+            }
+            // It may be a recording, which keeps no address.
+            Standing::Proven => {}
         }
     }
 
@@ -117,9 +172,8 @@ impl Peers {
         length: usize,
         sent: &io::Result<()>,
     ) -> bool {
-        let is_too_long = |e: &io::Error| {
-            e.raw_os_error() == Some(rustix::io::Errno::MSGSIZE.raw_os_error())
-        };
+        let is_too_long =
+            |e: &io::Error| e.raw_os_error() == Some(rustix::io::Errno::MSGSIZE.raw_os_error());
         let Some(peer) = self.peers.iter_mut().find(|peer| peer.address == Some(to)) else {
             return false;
         };
@@ -154,9 +208,8 @@ impl Peers {
                 }
                 Trouble::TooLong { mtu, .. } => {
                     let headers = if address.is_some_and(|to| to.is_ipv6()) { 48 } else { 28 };
-                    let fits = mtu.map_or("less".into(), |mtu| {
-                        mtu.saturating_sub(headers).to_string()
-                    });
+                    let fits =
+                        mtu.map_or("less".into(), |mtu| mtu.saturating_sub(headers).to_string());
                     format!(
                         "long frames do not reach peer {name:?}: its path carries shorter ones; \
                          set [radio] mtu = {fits} on all nodes"
@@ -238,7 +291,7 @@ mod tests {
     async fn a_peer_that_is_this_node_is_named_and_left_out() {
         let mut peers = resolved(&["127.0.0.1:7117", "127.0.0.1:7118", FAR]).await;
         let expected = ["127.0.0.1:7118", FAR].map(|peer| peer.parse().unwrap());
-        assert_eq!(peers.addresses(Instant::now()), expected.into());
+        assert_eq!(peers.addresses(100, Instant::now()), expected.into());
         let hints = hints(&peers);
         assert!(hints.len() == 1 && hints[0].contains("127.0.0.1:7117"), "{hints:?}");
         assert!(hints[0].contains("is this node itself"), "{hints:?}");
@@ -264,16 +317,43 @@ mod tests {
     async fn guests_are_few_and_leave_when_they_are_silent() {
         let mut peers = resolved(&[FAR]).await;
         let start = Instant::now();
-        let guest = |port: u16| SocketAddr::from(([198, 51, 100, 1], port));
-        peers.vouch(FAR.parse().unwrap(), start);
+        let from = |from: SocketAddr| Heard { from, length: 100, is_proven: true };
+        peers.vouch(from(FAR.parse().unwrap()), start);
         assert_eq!(peers.len(), 1);
         for port in 1..100 {
-            peers.vouch(guest(port), start);
+            peers.vouch(from(guest(port)), start);
         }
         assert_eq!(peers.len(), 1 + MAX_GUESTS);
         let later = start + GUEST_TIME / 2;
-        peers.vouch(guest(3), later);
-        let addresses = peers.addresses(start + GUEST_TIME);
+        peers.vouch(from(guest(3)), later);
+        // A recording keeps no address.
+        peers.vouch(Heard { is_proven: false, ..from(guest(4)) }, later);
+        let addresses = peers.addresses(100, start + GUEST_TIME);
         assert_eq!(addresses, [FAR.parse().unwrap(), guest(3)].into());
+    }
+
+    #[tokio::test]
+    async fn little_goes_to_an_address_that_has_not_proved_itself() {
+        let mut peers = resolved(&[]).await;
+        let now = Instant::now();
+        let heard = |port| Heard { from: guest(port), length: 100, is_proven: false };
+        peers.vouch(heard(1), now);
+        let sent = (0..10).filter(|_| !peers.addresses(100, now).is_empty()).count();
+        assert_eq!(sent, CREDIT);
+        peers.vouch(heard(1), now);
+        assert!(peers.addresses(1400, now).is_empty());
+        assert_eq!(peers.addresses(300, now), [guest(1)].into());
+
+        // Any number of them makes room for one that proves itself.
+        for port in 2..200 {
+            peers.vouch(heard(port), now);
+        }
+        peers.vouch(Heard { is_proven: true, ..heard(300) }, now);
+        assert_eq!(peers.len(), MAX_GUESTS);
+        assert!(peers.addresses(1400, now).contains(&guest(300)));
+    }
+
+    fn guest(port: u16) -> SocketAddr {
+        SocketAddr::from(([198, 51, 100, 1], port))
     }
 }

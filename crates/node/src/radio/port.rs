@@ -21,13 +21,13 @@
 use super::interface::{Mac, Trouble};
 use super::link::{self, EVERYONE};
 use super::pacing::{BackPressure, Cost, DEFAULT_RATE, Pacing, limits};
-use super::peers::Peers;
+use super::peers::{Heard, Peers};
 use super::sockets::{Full, Sockets, Source, Target, source};
 use super::watch::Watch;
 use super::ways::Way;
-use super::{Radio, RadioEvent, mesh80211};
+use super::{Radio, RadioEvent, nl80211};
 use crate::alarm::Alarm;
-use crate::config::{PortConfig, Rate};
+use crate::config::{BroadcastRate, PortConfig, Rate};
 use ncmesh_engine::{TxReport, TxResult};
 use ncmesh_wire::{LongAddress, RadioAddress, ShortAddress};
 use nix::ifaddrs::getifaddrs;
@@ -134,6 +134,10 @@ pub struct Port {
     sockets: Option<Bound>,
     /// Nodes that frames are sent to, where they are not broadcast.
     peers: Option<Peers>,
+    /// Rate of broadcasts that this daemon set.
+    broadcast_rate: Option<nl80211::RateSet>,
+    /// Why the rate of broadcasts could not be set.
+    rate_problem: Option<String>,
     /// IPv4 address that the kernel sends broadcasts from.
     source: Option<Ipv4Addr>,
     /// When the kernel was made to ask for the hardware addresses of neighbours, for `ASK_PAUSE`.
@@ -214,6 +218,8 @@ impl Port {
             watch,
             sockets: None,
             peers: config.peers.as_deref().map(Peers::new),
+            broadcast_rate: None,
+            rate_problem: None,
             source: None,
             asked_at: BTreeMap::new(),
             requested: false,
@@ -292,23 +298,42 @@ impl Port {
         self.sockets = None;
         let way = self.way();
         let name = self.name();
-        let sockets = Sockets::open(&self.config, way, &name, place).map_err(|e| match e.kind() {
-            io::ErrorKind::AddrInUse => {
-                let port = self.config.port();
-                let (carried, setting) = match way {
-                    Way::Link => (format!("EtherType {:#06x}", place.ethertype), "ethertype"),
-                    Way::Ipv4 | Way::Ipv6 | Way::Peers => (format!("UDP port {port}"), "port"),
-                };
-                PortError::InUse { carried, interface: name.clone(), setting }
-            }
-            io::ErrorKind::PermissionDenied if way == Way::Link => {
-                PortError::NoRight(name.clone(), e)
-            }
-            _ => PortError::Io(name.clone(), e),
-        })?;
+        let sockets =
+            Sockets::open(&self.config, way, &name, place).map_err(|e| match e.kind() {
+                io::ErrorKind::AddrInUse => {
+                    let port = self.config.port();
+                    let (carried, setting) = match way {
+                        Way::Link => (format!("EtherType {:#06x}", place.ethertype), "ethertype"),
+                        Way::Ipv4 | Way::Ipv6 | Way::Peers => (format!("UDP port {port}"), "port"),
+                    };
+                    PortError::InUse { carried, interface: name.clone(), setting }
+                }
+                io::ErrorKind::PermissionDenied if way == Way::Link => {
+                    PortError::NoRight(name.clone(), e)
+                }
+                _ => PortError::Io(name.clone(), e),
+            })?;
         self.sockets = Some(Bound { sockets, place, way });
+        self.set_broadcast_rate(place.index);
         self.pressure = BackPressure::new(self.config.rate.is_none(), Instant::now());
         Ok(())
+    }
+
+    /// Sets the rate of broadcasts that the configuration has, if it has one.
+    fn set_broadcast_rate(&mut self, index: u32) {
+        let BroadcastRate::Set(units) = self.config.broadcast_rate else { return };
+        self.rate_problem = None;
+        match nl80211::RateSet::new(index, units) {
+            Ok(set) => self.broadcast_rate = Some(set),
+            Err(e) => {
+                let name = self.name();
+                self.rate_problem = Some(format!(
+                    "{name} does not take [radio] broadcast_rate: {e}; it is for radios in ad-hoc \
+                     or mesh mode, with a rate of their band, and needs CAP_NET_ADMIN; see \
+                     `ncmesh doctor --radio`"
+                ));
+            }
+        }
     }
 
     /// Does what a change of the interface asks for. Returns whether description or hints changed.
@@ -324,6 +349,7 @@ impl Port {
         let problem = problem.or_else(|| self.mtu_problem());
         let mut hints = Vec::from_iter(problem.or_else(|| self.pressure_hint()));
         hints.extend(self.forwarding_hint());
+        hints.extend(self.rate_problem.clone());
         hints.extend(self.bridge_hint());
         hints.extend(self.version_hint());
         hints.extend(self.peers.iter().flat_map(Peers::hints));
@@ -337,8 +363,8 @@ impl Port {
             tracing::warn!("{hint}");
         }
         if self.trouble().is_none() {
-            let from = self.told().map_or("?".into(), |address| shown(self.way(), address));
-            tracing::info!("{description}: can send, from {from}");
+            let from = self.told().map(|address| format!(", from {}", shown(self.way(), address)));
+            tracing::info!("{name} can send{}", from.unwrap_or_default());
         }
         self.hints = hints;
         self.description = description;
@@ -377,7 +403,7 @@ impl Port {
     fn forwarding_hint(&self) -> Option<String> {
         let name = self.name();
         let index = self.watch.interface().index()?;
-        (mesh80211::forwards(index) == Some(true)).then(|| {
+        (nl80211::forwards(index) == Some(true)).then(|| {
             format!(
                 "{name} forwards frames by itself, so that every node of the mesh looks like a \
                  neighbour; `iw dev {name} set mesh_param mesh_fwding 0` on all nodes"
@@ -468,8 +494,8 @@ impl Port {
         }
     }
 
-    /// Returns where a frame for everyone goes.
-    fn everyone(&mut self) -> Vec<Target> {
+    /// Returns where a frame of `length` bytes for everyone goes.
+    fn everyone(&mut self, length: usize) -> Vec<Target> {
         let port = self.config.port();
         match self.way() {
             Way::Link => Vec::from_iter(
@@ -483,7 +509,8 @@ impl Port {
                 vec![Target::Everyone(self.in_scope(self.config.group(), port))]
             }
             Way::Peers => {
-                let addresses = self.peers.as_mut().map(|peers| peers.addresses(Instant::now()));
+                let now = Instant::now();
+                let addresses = self.peers.as_mut().map(|peers| peers.addresses(length, now));
                 addresses.unwrap_or_default().into_iter().map(Target::Everyone).collect()
             }
         }
@@ -510,7 +537,8 @@ impl Port {
                 SocketAddr::from((address, port))
             }
             (Way::Ipv6, RadioAddress::Long(LongAddress([a, b, c, d, e, f, g, h]))) => {
-                let address = Ipv6Addr::from([0xFE, 0x80, 0, 0, 0, 0, 0, 0, a, b, c, d, e, f, g, h]);
+                let address =
+                    Ipv6Addr::from([0xFE, 0x80, 0, 0, 0, 0, 0, 0, a, b, c, d, e, f, g, h]);
                 self.in_scope(address, port)
             }
             _ => return None,
@@ -563,7 +591,7 @@ impl Port {
                 // A unicast that would have to wait goes to everyone.
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     if matches!(to, Target::One(_)) {
-                        sending.targets = self.everyone();
+                        sending.targets = self.everyone(frame);
                         continue;
                     }
                     self.sending = Some(sending);
@@ -654,7 +682,7 @@ impl Radio for Port {
     async fn transmit(&mut self, frame: &[u8], to: Option<RadioAddress>) -> io::Result<()> {
         let frame = frame.to_vec();
         let one = to.and_then(|to| self.unicast(to));
-        let targets = one.map_or_else(|| self.everyone(), |one| vec![one]);
+        let targets = one.map_or_else(|| self.everyone(frame.len()), |one| vec![one]);
         self.sending = Some(Sending { frame, targets, done: 0, is_sent: false, error: None });
         Ok(())
     }
@@ -663,10 +691,10 @@ impl Radio for Port {
         Ok(())
     }
 
-    fn vouch(&mut self) {
+    fn vouch(&mut self, length: usize, is_proven: bool) {
         if let (Some(peers), Some(Source::Ip(from))) = (&mut self.peers, self.heard_from) {
             let before = peers.len();
-            peers.vouch(from, Instant::now());
+            peers.vouch(Heard { from, length, is_proven }, Instant::now());
             self.is_dirty |= peers.len() != before;
         }
     }

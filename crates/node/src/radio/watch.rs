@@ -3,10 +3,10 @@
 use super::interface::{Applied, Interface};
 use rtnetlink::MulticastGroup;
 use rtnetlink::packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::address::AddressMessage;
 use rtnetlink::packet_route::link::LinkMessage;
 use rtnetlink::packet_route::neighbour::NeighbourMessage;
-use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::sys::protocols::NETLINK_ROUTE;
 use rtnetlink::sys::{AsyncSocket, AsyncSocketExt, Socket, SocketAddr, TokioSocket};
 use std::io;
@@ -35,9 +35,14 @@ impl Watch {
         let mut socket = TokioSocket::new(NETLINK_ROUTE)?;
         let groups = GROUPS.iter().fold(0, |all, group| all | 1 << (*group as u32 - 1));
         socket.socket_mut().bind(&SocketAddr::new(0, groups))?;
-        let mut interface = Interface::new(wanted);
+        Ok(Self { wanted: wanted.into(), socket, interface: Self::look(wanted)? })
+    }
+
+    /// Returns the interface `name` as it is now.
+    pub(super) fn look(name: &str) -> io::Result<Interface> {
+        let mut interface = Interface::new(name);
         ask(&Socket::new(NETLINK_ROUTE)?, &mut interface)?;
-        Ok(Self { wanted: wanted.into(), socket, interface })
+        Ok(interface)
     }
 
     /// Returns the interface as it is known.
