@@ -5,7 +5,8 @@
 -- descriptions of frames in the crates.
 --
 -- It takes Ethertype 0x88B5, which `ncmesh simulate --pcap` writes and daemons use, and UDP port
--- 7117, which daemons use. It shows the header of sealed frames, and all of frames under the null cipher
+-- 7117, which daemons use.
+-- It shows the header of sealed frames, and all of frames under the null cipher
 -- (`--unsealed`), which have a tag of zeros. Runs under Lua 5.2 to 5.4, so without bit operators.
 
 local ETHERTYPE = 0x88B5

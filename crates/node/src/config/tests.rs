@@ -249,6 +249,17 @@ fn errors_in_the_radio_are_placed_and_say_what_is_allowed() {
 }
 
 #[test]
+fn a_router_keeps_less_for_others() {
+    let limits = |text: &str| parse(text).map(|config| config.limits.profile.file_limits());
+    assert_eq!(limits(SMALLEST).unwrap(), FileLimits::default());
+    let router = format!("{SMALLEST}[limits]\nprofile = \"router\"\n");
+    assert_eq!(limits(&router).unwrap(), FileLimits { kept: 16, memory: 4 << 20 });
+    let error = limits(&router.replace("router", "toaster")).unwrap_err();
+    assert!(error.problem.contains("\"host\", \"router\""), "{error}");
+    assert_eq!(error.line, Some(8), "{error}");
+}
+
+#[test]
 fn settings_of_a_kind_choose_it_and_do_not_mix() {
     let radio = |settings: &str| {
         let text = SMALLEST.replace("kind = \"udp\"", settings);

@@ -39,7 +39,7 @@ pub use names::Receivers;
 use ncmesh_engine::TxReport;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{
-    Direction, FileLimits, Geometry, Outgoing, SendError, Stage, TransferStatus, merkle,
+    Direction, Geometry, Outgoing, SendError, Stage, TransferStatus, merkle,
 };
 use ncmesh_engine::registry::{AUTO, Choice, ServiceKind};
 use ncmesh_engine::time::{Duration, Instant};
@@ -69,7 +69,7 @@ pub struct Filled {
     pub to: Option<RadioAddress>,
 }
 
-/// What a frame that was heard proves.
+/// Proof that a frame gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// It is authentic, new, and of this node, which has proved that it is there.
@@ -297,7 +297,7 @@ impl Node {
         self.stack.at(self.clock.now(), &mut self.storage).handle_tx_report(report);
     }
 
-    /// What people are told of the radio has changed.
+    /// Takes the description and the hints of the radio, which have changed.
     pub fn handle_radio_change(&mut self, description: String, hints: Vec<String>) {
         self.radio.name = description;
         self.radio.hints = hints;
@@ -556,7 +556,7 @@ fn stack_config(config: &NodeConfig, start: &Start) -> StackConfig {
         route: config.route.clone(),
         share: config.share.clone(),
         engines: config.engines.clone(),
-        file: FileLimits::default(),
+        file: config.limits.profile.file_limits(),
     }
 }
 

@@ -150,6 +150,7 @@ fn others(running: &NodeConfig, new: &NodeConfig) -> Vec<String> {
         ("[stream]", running.stream != new.stream),
         ("[link]", running.link != new.link),
         ("[route]", running.route != new.route),
+        ("[limits]", running.limits != new.limits),
     ];
     let differing = sections.into_iter().filter(|(_, differs)| *differs);
     let mut names: Vec<String> = differing.map(|(name, _)| name.to_owned()).collect();

@@ -264,7 +264,7 @@ impl Interface {
         if !fits(&self.wanted, name) {
             return if is_taken { self.lose(Some(name.clone())) } else { Applied::Known };
         }
-        // Of several that fit a pattern, the first stays. A plain name is that of one interface.
+        // The first one that fits a pattern stays. A plain name is that of one interface.
         if !is_taken && self.index.is_some() && is_pattern(&self.wanted) {
             return Applied::Known;
         }

@@ -3,7 +3,6 @@
 //! A question has one interface, and an answer is one message; so a few lines read and write them.
 //! Numbers are those of `linux/genetlink.h` and `linux/nl80211.h`.
 
-use super::survey::{Mode, Width};
 use rtnetlink::packet_core::{NLM_F_ACK, NLM_F_REQUEST};
 use rtnetlink::sys::Socket;
 use rtnetlink::sys::protocols::NETLINK_GENERIC;
@@ -49,6 +48,75 @@ const FLAGS: u16 = 0xC000;
 struct Attribute<'a> {
     kind: u16,
     value: &'a [u8],
+}
+
+ncmesh_engine::choices! {
+    /// Type of a Wi-Fi interface.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Mode {
+        /// Ad-hoc mode (IBSS).
+        AdHoc = "ad-hoc",
+        /// Client of an access point.
+        Station = "station",
+        /// Access point.
+        AccessPoint = "access point",
+        /// Monitor.
+        Monitor = "monitor",
+        /// Mesh of 802.11s.
+        Mesh = "mesh",
+        /// Outside the context of a cell (OCB), for vehicles.
+        Outside = "outside a cell",
+        /// Another one.
+        Other = "another type",
+    }
+}
+
+ncmesh_engine::choices! {
+    /// Width of a channel.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Width {
+        /// 20 MHz without HT.
+        NoHt = "20 MHz without HT",
+        /// 20 MHz with HT.
+        Mhz20 = "20 MHz with HT",
+        /// 40 MHz.
+        Mhz40 = "40 MHz",
+        /// 80 MHz.
+        Mhz80 = "80 MHz",
+        /// 160 MHz.
+        Mhz160 = "160 MHz",
+        /// Another one.
+        Other = "another width",
+    }
+}
+
+impl Mode {
+    /// Returns the type that has this number in nl80211.
+    pub(super) fn from_number(number: u32) -> Self {
+        match number {
+            1 => Self::AdHoc,
+            2 => Self::Station,
+            3 => Self::AccessPoint,
+            6 => Self::Monitor,
+            7 => Self::Mesh,
+            11 => Self::Outside,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Width {
+    /// Returns the width that has this number in nl80211.
+    pub(super) fn from_number(number: u32) -> Self {
+        match number {
+            0 => Self::NoHt,
+            1 => Self::Mhz20,
+            2 => Self::Mhz40,
+            3 | 4 => Self::Mhz80,
+            5 => Self::Mhz160,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// Type and channel of an interface, as far as the kernel tells them.

@@ -15,7 +15,7 @@
 //! node behind a translation of addresses tells one that no neighbour can resolve, so frames for it
 //! stay broadcasts.
 //!
-//! What the interface can do is watched by rtnetlink. While it cannot send, nothing is asked of the
+//! The state of the interface is watched by rtnetlink. While it cannot send, nothing is asked of the
 //! node, and nothing is lost.
 
 use super::interface::{Mac, Trouble};
@@ -50,7 +50,7 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 /// Longest wait for unicast frames that the driver holds, if there is room for broadcasts: the time
 /// for which it repeats a frame of 1,500 bytes, eight times 12 ms at 1 Mbit/s. A neighbour that
 /// does not acknowledge must not hold back the others.
-const UNICAST_PATIENCE: Duration = Duration::from_millis(100);
+const UNICAST_PATIENCE: Duration = Duration::from_millis(0);
 
 /// Reason why a port cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +87,7 @@ pub enum PortError {
         interface: String,
         /// Largest MTU that would fit, bytes.
         fits: usize,
-        /// What carries a frame.
+        /// Carrier of a frame, for people.
         carrier: &'static str,
     },
     /// This process may not send frames of an EtherType.
@@ -103,7 +103,7 @@ pub enum PortError {
          (a second ncmesh daemon?) or set another [radio] {setting} on all nodes"
     )]
     InUse {
-        /// What is in use, such as `UDP port 7117`.
+        /// Thing that is in use, such as `UDP port 7117`.
         carried: String,
         /// Name of the interface.
         interface: String,
@@ -643,7 +643,7 @@ impl Port {
         match from {
             Source::Mac(from) => interface.mac() == Some(from),
             Source::Ip(from) => {
-                // Of other daemons on this host each has a port of its own.
+                // Other daemons on this host have ports of their own.
                 from.port() == self.config.port() && interface.is_own(from.ip())
             }
         }
@@ -851,7 +851,7 @@ mod tests {
         assert_eq!(report.result, TxResult::Sent);
     }
 
-    /// Whoever floods a node must not make its loop run once for each of his frames.
+    /// A flood must not make the loop of a node run once for each of its frames.
     #[tokio::test]
     async fn frames_that_have_come_are_taken_without_waiting() {
         let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -1,6 +1,7 @@
-//! What an interface costs ncmesh in throughput, and the commands that change it.
+//! Costs of an interface in throughput, and the commands that change them.
 
 use super::nl80211;
+pub use super::nl80211::{Mode, Width};
 use super::watch::Watch;
 use std::fs;
 use std::io;
@@ -39,46 +40,6 @@ pub struct Wifi {
     pub saves_power: Option<bool>,
 }
 
-ncmesh_engine::choices! {
-    /// Type of a Wi-Fi interface.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Mode {
-        /// Ad-hoc mode (IBSS).
-        AdHoc = "ad-hoc",
-        /// Client of an access point.
-        Station = "station",
-        /// Access point.
-        AccessPoint = "access point",
-        /// Monitor.
-        Monitor = "monitor",
-        /// Mesh of 802.11s.
-        Mesh = "mesh",
-        /// Outside the context of a cell (OCB), for vehicles.
-        Outside = "outside a cell",
-        /// Another one.
-        Other = "another type",
-    }
-}
-
-ncmesh_engine::choices! {
-    /// Width of a channel.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Width {
-        /// 20 MHz without HT.
-        NoHt = "20 MHz without HT",
-        /// 20 MHz with HT.
-        Mhz20 = "20 MHz with HT",
-        /// 40 MHz.
-        Mhz40 = "40 MHz",
-        /// 80 MHz.
-        Mhz80 = "80 MHz",
-        /// 160 MHz.
-        Mhz160 = "160 MHz",
-        /// Another one.
-        Other = "another width",
-    }
-}
-
 /// Something that costs throughput.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -86,35 +47,6 @@ pub struct Finding {
     pub cost: String,
     /// Command that changes it, if one does.
     pub command: Option<String>,
-}
-
-impl Mode {
-    /// Returns the type that has this number in nl80211.
-    pub(super) fn from_number(number: u32) -> Self {
-        match number {
-            1 => Self::AdHoc,
-            2 => Self::Station,
-            3 => Self::AccessPoint,
-            6 => Self::Monitor,
-            7 => Self::Mesh,
-            11 => Self::Outside,
-            _ => Self::Other,
-        }
-    }
-}
-
-impl Width {
-    /// Returns the width that has this number in nl80211.
-    pub(super) fn from_number(number: u32) -> Self {
-        match number {
-            0 => Self::NoHt,
-            1 => Self::Mhz20,
-            2 => Self::Mhz40,
-            3 | 4 => Self::Mhz80,
-            5 => Self::Mhz160,
-            _ => Self::Other,
-        }
-    }
 }
 
 /// Looks at the interface `name`. `None` if there is none.
