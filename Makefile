@@ -23,8 +23,8 @@ TIMED := scripts/timing.py tests
 REPORT_TIME := -Zunstable-options --report-time
 
 .PHONY: all demo check test lint style clippy neon mipsel columns house language unit lean fuzz \
-  bench gateway doc docs clean test-deps python python-lint python-test soak validation scale scoreboard \
-  scoreboard-quick floor stream-demo stream-demo-deps \
+  bench gateway doc docs clean test-deps python python-lint python-test soak validation scale \
+  scoreboard scoreboard-quick floor stream-demo stream-demo-deps \
   wifi-test console console-test header deny package-check dist dist-test
 
 all:

@@ -279,6 +279,30 @@ fn unicast_frames_wait_for_the_driver_and_stay_unicast() {
 }
 
 #[test]
+fn frames_without_addresses_are_held_back_by_the_driver_too() {
+    let Some(segment) = Segment::new(2) else { return };
+    if !segment.slow_down(1, "4mbit") || !segment.slow_down(2, "4mbit") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut mesh: Vec<Node> = Vec::new();
+    for id in 1..=2 {
+        let host = segment.host(id.into());
+        let mut node = Node::new(&dir.path().join(format!("n{id}")), host, id, &ends(id));
+        node.edit(KIND, "kind = \"link\"\n");
+        node.edit("rate = \"8M\"\n", "");
+        node.start();
+        mesh.push(node);
+    }
+    wait_until_known(&mesh);
+    send(&mesh[0], "file", &contents(1_000_000, 1), "n2");
+    // Without a rate and without back-pressure no more than 1 Mbit/s would be sent.
+    let received = mesh[1].wait_for_completion();
+    assert!(received.values.kbit_s > 1000.0, "{} kbit/s", received.values.kbit_s);
+    assert!(!has_hint(&mesh[0], "takes every frame at once"));
+}
+
+#[test]
 fn doctor_names_what_an_interface_costs_and_who_else_uses_it() {
     let Some(segment) = Segment::new(1) else { return };
     let dir = tempfile::tempdir().unwrap();

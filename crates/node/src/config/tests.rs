@@ -428,6 +428,13 @@ fn the_examples_of_the_guide_are_configurations() {
     let whole = blocks(nodes).next().unwrap();
     parse(&whole.replace("key_file = \"network.key\"", "key = \"KEY\"")).unwrap();
 
+    let recipes: Vec<&str> = blocks(nodes).filter(|block| block.starts_with("[radio]")).collect();
+    assert_eq!(recipes.len(), 3, "a router, beside batman-adv, and a VPN");
+    let (node, _) = SMALLEST.split_once("[radio]").unwrap();
+    for recipe in recipes {
+        parse(&format!("{node}{recipe}")).unwrap();
+    }
+
     let tunnel = include_str!("../../../../docs/guide/tunnel.md");
     let streams = include_str!("../../../../docs/guide/streams.md");
     let sections = blocks(tunnel).chain(blocks(streams)).filter(|block| block.starts_with('['));

@@ -85,7 +85,11 @@ impl LinkSocket {
 
     /// Sends a frame without waiting.
     pub(super) fn try_send(&self, frame: &[u8], from: Mac, to: Mac) -> io::Result<()> {
-        self.socket.try_send(&wrap(frame, from, to, self.ethertype)).map(drop)
+        match self.socket.try_send(&wrap(frame, from, to, self.ethertype)) {
+            // A full queue of the interface lost it, which UDP does not even tell.
+            Err(e) if e.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) => Ok(()),
+            sent => sent.map(drop),
+        }
     }
 }
 

@@ -15,8 +15,8 @@
 //! node behind a translation of addresses tells one that no neighbour can resolve, so frames for it
 //! stay broadcasts.
 //!
-//! The state of the interface is watched by rtnetlink. While it cannot send, nothing is asked of the
-//! node, and nothing is lost.
+//! The state of the interface is watched by rtnetlink. While it cannot send, nothing is asked of
+//! the node, and nothing is lost.
 
 use super::interface::{Mac, Trouble};
 use super::link::{self, EVERYONE};
@@ -50,7 +50,7 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 /// Longest wait for unicast frames that the driver holds, if there is room for broadcasts: the time
 /// for which it repeats a frame of 1,500 bytes, eight times 12 ms at 1 Mbit/s. A neighbour that
 /// does not acknowledge must not hold back the others.
-const UNICAST_PATIENCE: Duration = Duration::from_millis(0);
+const UNICAST_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Reason why a port cannot be opened.
 #[derive(Debug, thiserror::Error)]
