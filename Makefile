@@ -22,9 +22,9 @@ SCRIPTS := packaging bench/peers bench/gateway bench/streams bench/stream-input 
 TIMED := scripts/timing.py tests
 REPORT_TIME := -Zunstable-options --report-time
 
-.PHONY: all demo check test lint style clippy neon columns house language unit lean fuzz bench \
-  gateway doc docs clean test-deps python python-lint python-test soak validation scale scoreboard \
-  scoreboard-quick floor stream-demo stream-demo-deps \
+.PHONY: all demo check test lint style clippy neon mipsel columns house language unit lean fuzz \
+  bench gateway doc docs clean test-deps python python-lint python-test soak validation scale \
+  scoreboard scoreboard-quick floor stream-demo stream-demo-deps \
   wifi-test console console-test header deny package-check dist dist-test
 
 all:
@@ -80,6 +80,10 @@ clippy:
 # The kernels of another processor, in an emulator.
 neon:
 	scripts/check-neon.sh
+
+# Small routers: 32 bits, and no 64-bit atomics.
+mipsel:
+	scripts/check-mipsel.sh
 
 # No line of code, comments or Markdown is longer than 100 columns.
 columns:

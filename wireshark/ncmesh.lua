@@ -4,8 +4,9 @@
 -- How bodies are laid out is in ncmesh_frames.lua, beside this file, which is generated from the
 -- descriptions of frames in the crates.
 --
--- It takes Ethertype 0x88B5, which `ncmesh simulate --pcap` writes, and UDP port 7117, which
--- daemons use. It shows the header of sealed frames, and all of frames under the null cipher
+-- It takes Ethertype 0x88B5, which `ncmesh simulate --pcap` writes and daemons use, and UDP port
+-- 7117, which daemons use.
+-- It shows the header of sealed frames, and all of frames under the null cipher
 -- (`--unsealed`), which have a tag of zeros. Runs under Lua 5.2 to 5.4, so without bit operators.
 
 local ETHERTYPE = 0x88B5
@@ -16,6 +17,8 @@ local HEADER_LEN = 23
 local TAG_LEN = 16
 local BACKGROUND = 0x80
 local SHORTEST = HEADER_LEN + 2 + TAG_LEN
+-- Ethernet pads shorter payloads, so a daemon writes the length before a frame that is shorter.
+local SHORTEST_PAYLOAD = 46
 
 local here = debug.getinfo(1, "S").source:match("^@(.*[/\\])") or ""
 local frames = dofile(here .. "ncmesh_frames.lua")
@@ -486,6 +489,14 @@ end
 
 function ncmesh.dissector(tvb, pinfo, root)
   local length = tvb:len()
+  if length > 0 and tvb(0, 1):uint() < SHORTEST_PAYLOAD and tvb(0, 1):uint() < length then
+    local padded = length
+    tvb = tvb(1, tvb(0, 1):uint()):tvb()
+    length = tvb:len()
+    if length == 0 or tvb(0, 1):bitfield(0, 4) ~= MARK then return 0 end
+    ncmesh.dissector(tvb, pinfo, root)
+    return padded
+  end
   if length == 0 or tvb(0, 1):bitfield(0, 4) ~= MARK then return 0 end
   pinfo.cols.protocol = "ncmesh"
   local tree = root:add(ncmesh, tvb())

@@ -111,6 +111,22 @@ config route
     }
 
 
+def test_kinds_of_ports_are_translated():
+    def radio(options: str) -> object:
+        text = translated(f"config radio 'radio'\n    option interface 'w*'\n{options}")
+        return tomllib.loads(text)["radio"]
+
+    link = "    option kind 'link'\n    option ethertype '34998'\n"
+    assert radio(link) == {"kind": "link", "interface": "w*", "ethertype": 34998}
+    assert radio("    option kind 'auto'\n") == {"interface": "w*"}
+    peers = "    list peers 'a.b:7117'\n    list peers '[fd00::1]:7117'\n"
+    expected = {"kind": "udp", "interface": "w*", "peers": ["a.b:7117", "[fd00::1]:7117"]}
+    assert radio(peers) == expected
+    v6 = "    option group 'ff12::1'\n    option dscp '46'\n    option broadcast_rate '24M'\n"
+    expected = {"kind": "udp", "interface": "w*", "group": "ff12::1", "dscp": 46}
+    assert radio(v6) == expected | {"broadcast_rate": "24M"}
+
+
 def test_a_value_of_uci_cannot_add_settings():
     text = translated("config node 'node'\n    option id '3x'\n    option name 'a\"b'\n")
     assert tomllib.loads(text) == {"node": {"id": "3x", "name": 'a"b'}}

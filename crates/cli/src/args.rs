@@ -119,12 +119,23 @@ pub(crate) enum ClientCommand {
     /// Collect what a report of a problem needs: version, system, interfaces, configuration without
     /// keys, status, peers, transfers, the last lines of the log
     #[command(after_help = "Examples:\n  ncmesh doctor --config node.toml > report.md\n  ncmesh \
-                            doctor --json\n\nKeys are never shown. Without --config the file is \
-                            /etc/ncmesh/node.toml, if it exists.")]
-    Doctor(Remotely<NoArgs>),
+                            doctor --json\n  ncmesh doctor --radio wlan0\n\nKeys are never shown. \
+                            Without --config the file is /etc/ncmesh/node.toml, if it exists.")]
+    Doctor(Remotely<DoctorArgs>),
     /// Change the tunnel scheme or the relay mode of a running node
     #[command(after_help = TUNNEL_EXAMPLES)]
     Tunnel(Remotely<TunnelArgs>),
+}
+
+/// Options of `ncmesh doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Name what costs throughput on an interface, with the commands that change it, instead
+    #[arg(long)]
+    pub(crate) radio: bool,
+    /// Interface to look at [default: that of the configuration, else all radios]
+    #[arg(requires = "radio")]
+    pub(crate) interface: Option<String>,
 }
 
 const TRANSFERS_EXAMPLES: &str = "\

@@ -105,7 +105,7 @@ fn ask(command: ClientCommand, before: Remote) -> Result<(), Failure> {
         ClientCommand::Status(c) => commands::status::run(&c.remote.or(before), &c.args),
         #[cfg(feature = "top")]
         ClientCommand::Top(c) => commands::top::run(&c.remote.or(before)),
-        ClientCommand::Doctor(c) => commands::doctor::run(&c.remote.or(before)),
+        ClientCommand::Doctor(c) => commands::doctor::run(&c.args, &c.remote.or(before)),
         ClientCommand::Traceroute(c) => commands::traceroute::run(&c.remote.or(before), &c.args),
         ClientCommand::Bandwidth(c) => commands::bandwidth::run(&c.remote.or(before), c.args),
         ClientCommand::Reload(c) => commands::reload::run(&c.remote.or(before)),

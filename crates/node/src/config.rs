@@ -1,6 +1,7 @@
 //! Configuration of a daemon: `node.toml`, read and checked completely before anything starts.
 
 mod inbox;
+mod limits;
 mod locate;
 mod log;
 mod position;
@@ -15,6 +16,7 @@ pub use log::{UnknownLevel, level};
 use crate::root::without_links;
 use crate::stream::StreamSection;
 use inbox::InboxSection;
+pub use limits::{LimitsConfig, Machine};
 use locate::{line_of, section_name};
 use log::LogLevel;
 use ncmesh_engine::name::{MAX_NODE_NAME, NODE_NAMES, harmless_file_name, is_node_name};
@@ -29,7 +31,7 @@ use ncmesh_stack::route::RouteConfig;
 use ncmesh_stack::share::ShareConfig;
 use ncmesh_wire::{Key, NodeId};
 use position::Place;
-pub use radio::{AirConfig, RadioConfig, Rate, UdpConfig};
+pub use radio::{AirConfig, BroadcastRate, PortConfig, PortKind, RadioConfig, Rate};
 use serde::Deserialize;
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
@@ -94,6 +96,8 @@ pub struct NodeConfig {
     pub route: RouteConfig,
     /// `[share]`.
     pub share: ShareConfig,
+    /// `[limits]`.
+    pub limits: LimitsConfig,
     /// Sections of the engines, by engine name.
     pub engines: toml::Table,
     source: ConfigText,
@@ -163,6 +167,8 @@ struct FileSections {
     route: RouteConfig,
     #[serde(default)]
     share: ShareConfig,
+    #[serde(default)]
+    limits: LimitsConfig,
     #[serde(flatten)]
     engines: toml::Table,
 }
@@ -233,6 +239,7 @@ pub fn sections() -> Vec<SectionSettings> {
         section("link", LinkConfig::settings()),
         section("route", RouteConfig::settings()),
         section("share", ShareConfig::settings()),
+        section("limits", LimitsConfig::settings()),
     ]
 }
 
@@ -275,6 +282,7 @@ impl NodeConfig {
             link,
             route,
             share,
+            limits,
             engines,
         } = sections;
         let key = source.key(&node)?;
@@ -305,6 +313,7 @@ impl NodeConfig {
             link,
             route,
             share,
+            limits,
             engines,
             source,
         })

@@ -6,11 +6,11 @@
 
 use crate::alarm::Alarm;
 use crate::api::{self, ApiSocket};
-use crate::config::{NodeConfig, RadioConfig, TunnelConfig, UdpConfig};
+use crate::config::{NodeConfig, PortConfig, RadioConfig, TunnelConfig};
 use crate::error::NodeError;
-use crate::node::{Command, DeviceState, Filled, Handle, Node, Parts, Start};
+use crate::node::{Command, DeviceState, Filled, Handle, Heard, Node, Parts, Start};
 use crate::radio::air::AirRadio;
-use crate::radio::udp::UdpRadio;
+use crate::radio::port::Port;
 use crate::radio::{Radio, RadioEvent};
 use crate::state::StateDir;
 use crate::store::reception::check_inbox;
@@ -49,7 +49,9 @@ pub fn run(config: &NodeConfig, set_log: impl Fn(Level) + 'static) -> Result<(),
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
         match &config.radio {
-            RadioConfig::Udp(udp) => serve(config, set_log, async || open_udp(config, udp)).await,
+            RadioConfig::Port(port) => {
+                serve(config, set_log, async || open_port(config, port)).await
+            }
             RadioConfig::Air(air) => {
                 serve(config, set_log, async || Ok(AirRadio::attach(air).await?)).await
             }
@@ -67,8 +69,8 @@ fn protect_memory() {
     }
 }
 
-fn open_udp(config: &NodeConfig, udp: &UdpConfig) -> Result<UdpRadio, NodeError> {
-    UdpRadio::open(udp).map_err(|e| match e {
+fn open_port(config: &NodeConfig, port: &PortConfig) -> Result<Port, NodeError> {
+    Port::open(port).map_err(|e| match e {
         e if e.is_setting() => config.blame("radio", &e.to_string()).into(),
         e => e.into(),
     })
@@ -348,12 +350,12 @@ impl<R: Radio> Loop<R> {
             RadioEvent::Received => {
                 // A flooder of the radio costs little more than reading its frames: what is
                 // done after each event is done once for all frames that have come.
-                self.node.handle_datagram(&self.heard);
+                self.handle_frame();
                 for _ in 1..BURST {
                     if !self.radio.try_receive(&mut self.heard) {
                         break;
                     }
-                    self.node.handle_datagram(&self.heard);
+                    self.handle_frame();
                 }
             }
             RadioEvent::Grant => {
@@ -369,9 +371,21 @@ impl<R: Radio> Loop<R> {
                 }
             }
             RadioEvent::Report(report) => self.node.handle_tx_report(report),
-            RadioEvent::Changed => self.node.handle_radio_change(self.radio.hints()),
+            RadioEvent::Changed => {
+                self.node.handle_radio_change(self.radio.describe(), self.radio.hints());
+            }
         }
         Ok(())
+    }
+
+    /// Handles the frame that was heard.
+    fn handle_frame(&mut self) {
+        let length = self.heard.len();
+        match self.node.handle_datagram(&self.heard) {
+            Heard::Proven(_) => self.radio.vouch(length, true),
+            Heard::Unproven => self.radio.vouch(length, false),
+            Heard::Dropped => {}
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::config::ConfigError;
 use crate::etherd::client::EtherClientError;
-use crate::radio::udp::UdpError;
+use crate::radio::port::PortError;
 use crate::state::StateError;
 use crate::tunnel::device::DeviceError;
 use std::io;
@@ -18,9 +18,9 @@ pub enum NodeError {
     /// The state directory cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The UDP radio cannot be opened.
+    /// The radio's port cannot be opened.
     #[error(transparent)]
-    Udp(#[from] UdpError),
+    Port(#[from] PortError),
     /// The channel emulator cannot be used.
     #[error(transparent)]
     Ether(#[from] EtherClientError),
@@ -75,7 +75,7 @@ impl NodeError {
         matches!(
             self,
             Self::State(StateError::InUse(_))
-                | Self::Udp(UdpError::PortInUse { .. })
+                | Self::Port(PortError::InUse { .. })
                 | Self::SocketInUse(_)
                 | Self::Device(DeviceError::InUse(_))
         )

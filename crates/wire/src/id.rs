@@ -23,10 +23,23 @@ pub struct FlowId {
     pub serial: u32,
 }
 
-/// Address of a radio among those that can hear it: the IPv4 address that it sends from, or its
-/// number at the channel emulator.
+/// Address of a radio among those that can hear it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RadioAddress(pub [u8; 4]);
+pub enum RadioAddress {
+    /// One of four bytes.
+    Short(ShortAddress),
+    /// One of eight bytes.
+    Long(LongAddress),
+}
+
+/// IPv4 address that a radio sends from, or its number at the channel emulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ShortAddress(pub [u8; 4]);
+
+/// MAC address of a radio with two zero bytes behind it, or the interface identifier of the IPv6
+/// link-local address that it sends from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LongAddress(pub [u8; 8]);
 
 /// Random number of 128 bits that a node draws at each start. No two starts have the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,6 +48,26 @@ pub struct Salt(pub [u8; 16]);
 /// First half of a [`Salt`], which tells starts apart. It has no order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StartId(pub u64);
+
+impl RadioAddress {
+    /// Returns it if it has four bytes.
+    #[must_use]
+    pub fn short(self) -> Option<ShortAddress> {
+        match self {
+            Self::Short(address) => Some(address),
+            Self::Long(_) => None,
+        }
+    }
+
+    /// Returns it if it has eight bytes.
+    #[must_use]
+    pub fn long(self) -> Option<LongAddress> {
+        match self {
+            Self::Short(_) => None,
+            Self::Long(address) => Some(address),
+        }
+    }
+}
 
 impl Salt {
     /// Returns the half of the salt that names the start.

@@ -16,7 +16,7 @@ mod seal;
 
 pub use cursor::{Reader, Truncated, Writer};
 pub use frame::{Header, OpenError, Opened, SealedFrame, Versions};
-pub use id::{FlowId, NodeId, RadioAddress, Salt, ServiceId, StartId};
+pub use id::{FlowId, LongAddress, NodeId, RadioAddress, Salt, ServiceId, ShortAddress, StartId};
 pub use record::{Malformed, Record};
 pub use replay::ReplayWindow;
 pub use seal::{Cipher, Key, KeyError, Sealer};

@@ -66,11 +66,23 @@ node_toml() {
 		toml_option node log string
 	fi
 	if toml_section radio; then
-		printf 'kind = "udp"\n'
+		local kind
+		config_get kind radio kind
+		# Files from before there were kinds are of nodes that send UDP.
+		case "$kind" in
+		'') printf 'kind = "udp"\n' ;;
+		auto) ;;
+		*) toml_option radio kind string ;;
+		esac
 		toml_option radio interface string
+		toml_option radio ethertype number
 		toml_option radio port number
 		toml_option radio broadcast string
+		toml_option radio group string
+		toml_list radio peers
+		toml_option radio dscp number
 		toml_option radio rate string
+		toml_option radio broadcast_rate string
 		toml_option radio mtu number
 	fi
 	if toml_section inbox; then

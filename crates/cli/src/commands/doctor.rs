@@ -1,5 +1,7 @@
 //! `ncmesh doctor`: collects what a report of a problem needs, without secrets.
 
+use super::doctor_radio;
+use crate::args::DoctorArgs;
 use crate::client::Client;
 use crate::failure::{Failure, Kind};
 use crate::remote_args::Remote;
@@ -27,9 +29,12 @@ const REMOVED: &str = "<removed>";
 const KEY_DIGITS: usize = 32;
 
 /// Runs the command.
-pub(crate) fn run(remote: &Remote) -> Result<(), Failure> {
+pub(crate) fn run(args: &DoctorArgs, remote: &Remote) -> Result<(), Failure> {
     let system = PathBuf::from(SYSTEM_CONFIG);
     let config = remote.config.clone().or_else(|| Some(system).filter(|file| file.exists()));
+    if args.radio {
+        return doctor_radio::run(args.interface.as_deref(), config.as_deref(), remote.json);
+    }
 
     // The daemon is the one that other commands find. If it does not answer, the report says so.
     let client = Client::new(remote);

@@ -5,6 +5,7 @@ pub(crate) mod cancel;
 #[cfg(feature = "lab")]
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod doctor_radio;
 #[cfg(feature = "lab")]
 pub(crate) mod flows;
 #[cfg(feature = "manual")]

@@ -7,6 +7,7 @@ mod interface;
 mod limits;
 mod measure;
 mod multicast;
+mod port;
 mod refused;
 mod relayed;
 mod soak;

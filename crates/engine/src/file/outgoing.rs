@@ -92,6 +92,11 @@ pub struct FileLimits {
     pub memory: usize,
 }
 
+impl FileLimits {
+    /// Limits for a router with 64 MB of memory: about 40 batches of the default size.
+    pub const ROUTER: Self = Self { kept: 16, memory: 4 << 20 };
+}
+
 impl Default for FileLimits {
     fn default() -> Self {
         Self { kept: 64, memory: 256 << 20 }

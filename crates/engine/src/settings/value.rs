@@ -4,7 +4,7 @@ use super::{Range, Setting, read};
 use crate::path::expand;
 use crate::wording::{did_you_mean, in_words};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use toml::{Spanned, Value as Toml};
 
@@ -280,6 +280,7 @@ macro_rules! parsed {
 
 parsed!(
     Ipv4Addr, "an IPv4 address, for instance \"10.1.255.255\"";
+    Ipv6Addr, "an IPv6 address, for instance \"ff12::6e63:6d\"";
     SocketAddr, "an address and a port, for instance \"127.0.0.1:7180\""
 );
 

@@ -21,9 +21,10 @@ fn the_smallest_file_has_sensible_defaults() {
     assert_eq!((config.id, config.name.as_str()), (NodeId(3), "n03"));
     assert_eq!(config.inbox, None);
     assert_eq!(config.api_socket, config.state_dir.join("api.sock"));
-    let RadioConfig::Udp(udp) = config.radio else { panic!("not udp") };
-    assert_eq!((udp.port, udp.mtu, udp.broadcast), (7117, 1472, None));
-    assert_eq!(udp.rate, None);
+    let RadioConfig::Port(port) = config.radio else { panic!("not a port") };
+    assert_eq!(port.kind, Some(PortKind::Udp));
+    assert_eq!((port.port(), port.mtu, port.broadcast), (7117, 1472, None));
+    assert_eq!(port.rate, None);
 }
 
 #[test]
@@ -233,9 +234,51 @@ fn errors_in_the_radio_are_placed_and_say_what_is_allowed() {
         ("rate = \"fast\"", "allowed is \"1k\" to \"100G\""),
         ("broadcast = \"all\"", "broadcast = \"all\": allowed is an IPv4 address"),
         ("prot = 7117", "did you mean `port`?"),
+        ("ethertype = 0x88B5", "ethertype: a setting of kind = \"link\", not \"udp\""),
+        ("group = \"ff05::1\"", "allowed is a link-local IPv6 group"),
+        ("peers = [\"fe80::1:7117\"]", "allowed is up to 64 of \"HOST:PORT\""),
+        ("peers = [\"a:0\"]", "allowed is up to 64 of \"HOST:PORT\""),
+        ("dscp = 64", "dscp = 64: allowed is 0 to 63"),
+        ("broadcast_rate = \"auto\"", "broadcast_rate = \"auto\": allowed is \"leave\", or a rate"),
+        ("broadcast_rate = \"600M\"", "allowed is \"leave\", or a rate"),
     ] {
         let error = parse(&format!("{SMALLEST}# more\n{setting} # here\n[link]\n")).unwrap_err();
         assert_eq!(error.line, Some(8), "{error}");
+        assert!(error.problem.contains(word), "{error}");
+    }
+}
+
+#[test]
+fn a_router_keeps_less_for_others() {
+    let limits = |text: &str| parse(text).map(|config| config.limits.profile.file_limits());
+    assert_eq!(limits(SMALLEST).unwrap(), FileLimits::default());
+    let router = format!("{SMALLEST}[limits]\nprofile = \"router\"\n");
+    assert_eq!(limits(&router).unwrap(), FileLimits { kept: 16, memory: 4 << 20 });
+    let error = limits(&router.replace("router", "toaster")).unwrap_err();
+    assert!(error.problem.contains("\"host\", \"router\""), "{error}");
+    assert_eq!(error.line, Some(8), "{error}");
+}
+
+#[test]
+fn settings_of_a_kind_choose_it_and_do_not_mix() {
+    let radio = |settings: &str| {
+        let text = SMALLEST.replace("kind = \"udp\"", settings);
+        parse(&text).map(|config| match config.radio {
+            RadioConfig::Port(port) => port.chosen_kind(),
+            RadioConfig::Air(_) => None,
+        })
+    };
+    assert_eq!(radio(""), Ok(None));
+    assert_eq!(radio("ethertype = 0x88B6"), Ok(Some(PortKind::Link)));
+    for setting in ["port = 7000", "peers = [\"[fd00::1]:7117\", \"a.b:1\"]", "dscp = 46"] {
+        assert_eq!(radio(setting), Ok(Some(PortKind::Udp)), "{setting}");
+    }
+    for (mixed, word) in [
+        ("ethertype = 0x88B6\nport = 7000", "port: a setting of kind = \"udp\", not \"link\""),
+        ("kind = \"link\"\ndscp = 0", "dscp: a setting of kind = \"udp\", not \"link\""),
+        ("peers = []\ngroup = \"ff12::1\"", "peers: frames go by group already"),
+    ] {
+        let error = radio(mixed).unwrap_err();
         assert!(error.problem.contains(word), "{error}");
     }
 }
@@ -252,7 +295,7 @@ fn a_misspelled_section_is_answered_with_the_one_that_was_meant() {
 #[test]
 fn an_unknown_kind_of_radio_is_answered_with_the_known_ones() {
     let error = parse("[node]\nid = 3\nkey = \"KEY\"\n[radio]\nkind = \"lora\"\n").unwrap_err();
-    assert!(error.problem.contains("udp") && error.problem.contains("air"), "{error}");
+    assert!(error.problem.contains("udp") && error.problem.contains("link"), "{error}");
     assert_eq!(error.line, Some(5), "{error}");
 }
 
@@ -369,8 +412,8 @@ fn the_documented_example_is_a_configuration() {
     let document = include_str!("../../../../docs/reference/configuration.md");
     let example = document.split("```").nth(1).unwrap().strip_prefix("toml").unwrap();
     let config = parse(&example.replace("key_file = \"network.key\"", "key = \"KEY\"")).unwrap();
-    let RadioConfig::Udp(udp) = &config.radio else { panic!("not udp") };
-    assert_eq!((udp.port, udp.mtu), (7117, 1472));
+    let RadioConfig::Port(port) = &config.radio else { panic!("not a port") };
+    assert_eq!((port.port(), port.mtu), (7117, 1472));
     assert_eq!((config.link, config.route), (LinkConfig::default(), RouteConfig::default()));
 }
 
@@ -384,6 +427,13 @@ fn the_examples_of_the_guide_are_configurations() {
     let nodes = include_str!("../../../../docs/guide/nodes.md");
     let whole = blocks(nodes).next().unwrap();
     parse(&whole.replace("key_file = \"network.key\"", "key = \"KEY\"")).unwrap();
+
+    let recipes: Vec<&str> = blocks(nodes).filter(|block| block.starts_with("[radio]")).collect();
+    assert_eq!(recipes.len(), 3, "a router, beside batman-adv, and a VPN");
+    let (node, _) = SMALLEST.split_once("[radio]").unwrap();
+    for recipe in recipes {
+        parse(&format!("{node}{recipe}")).unwrap();
+    }
 
     let tunnel = include_str!("../../../../docs/guide/tunnel.md");
     let streams = include_str!("../../../../docs/guide/streams.md");

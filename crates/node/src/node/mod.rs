@@ -37,8 +37,9 @@ use measure::{Carrying, Measuring, Named, Running};
 pub(crate) use metrics::MEDIA_TYPE as METRICS_TYPE;
 pub use names::Receivers;
 use ncmesh_engine::TxReport;
+use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{
-    Direction, FileLimits, Geometry, Outgoing, SendError, Stage, TransferStatus, merkle,
+    Direction, Geometry, Outgoing, SendError, Stage, TransferStatus, merkle,
 };
 use ncmesh_engine::registry::{AUTO, Choice, ServiceKind};
 use ncmesh_engine::time::{Duration, Instant};
@@ -66,6 +67,17 @@ use tunnel::Tunnel;
 pub struct Filled {
     /// Where it goes; to all if absent, as for a neighbour that told no address.
     pub to: Option<RadioAddress>,
+}
+
+/// Proof that a frame gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It is authentic, new, and of this node, which has proved that it is there.
+    Proven(NodeId),
+    /// It is authentic, and perhaps a recording.
+    Unproven,
+    /// Nothing: it was dropped, and counted.
+    Dropped,
 }
 
 /// A node.
@@ -267,13 +279,17 @@ impl Node {
         self.measuring.forget_idle(now);
     }
 
-    /// A frame was heard. Says which node sent it, if it is authentic, new, and of a node that has
-    /// proved that it is there.
-    pub fn handle_datagram(&mut self, datagram: &[u8]) -> Option<NodeId> {
+    /// A frame was heard. Says what it proves.
+    pub fn handle_datagram(&mut self, datagram: &[u8]) -> Heard {
         let now = self.clock.now();
-        let sender = self.stack.at(now, &mut self.storage).handle_datagram(datagram)?;
-        self.noted.hear(sender, now);
-        Some(sender)
+        let unproven = self.stack.counters().dropped(DropReason::Unproven);
+        let sender = self.stack.at(now, &mut self.storage).handle_datagram(datagram);
+        if let Some(sender) = sender {
+            self.noted.hear(sender, now);
+            return Heard::Proven(sender);
+        }
+        let is_unproven = self.stack.counters().dropped(DropReason::Unproven) > unproven;
+        if is_unproven { Heard::Unproven } else { Heard::Dropped }
     }
 
     /// Outcome of the frame filled last.
@@ -281,8 +297,9 @@ impl Node {
         self.stack.at(self.clock.now(), &mut self.storage).handle_tx_report(report);
     }
 
-    /// The hints of the radio have changed.
-    pub fn handle_radio_change(&mut self, hints: Vec<String>) {
+    /// Takes the description and the hints of the radio, which have changed.
+    pub fn handle_radio_change(&mut self, description: String, hints: Vec<String>) {
+        self.radio.name = description;
         self.radio.hints = hints;
     }
 
@@ -538,7 +555,7 @@ fn stack_config(config: &NodeConfig, start: &Start) -> StackConfig {
         route: config.route.clone(),
         share: config.share.clone(),
         engines: config.engines.clone(),
-        file: FileLimits::default(),
+        file: config.limits.profile.file_limits(),
     }
 }
 

@@ -76,11 +76,11 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         changed("[inbox] hook");
         node.hooks.use_command(new.hook.clone());
     }
-    if let (RadioConfig::Udp(old), RadioConfig::Udp(udp)) = (&mut running.radio, &new.radio)
-        && update(&mut old.rate, &udp.rate)
+    if let (RadioConfig::Port(old), RadioConfig::Port(port)) = (&mut running.radio, &new.radio)
+        && update(&mut old.rate, &port.rate)
     {
         changed("[radio] rate");
-        node.radio.rate = Some(NewRate { rate: udp.rate });
+        node.radio.rate = Some(NewRate { rate: port.rate });
     }
     if let (Some(old), Some(new), Some(tunnel)) =
         (&mut running.tunnel, &new.tunnel, &mut node.tunnel)
@@ -150,6 +150,7 @@ fn others(running: &NodeConfig, new: &NodeConfig) -> Vec<String> {
         ("[stream]", running.stream != new.stream),
         ("[link]", running.link != new.link),
         ("[route]", running.route != new.route),
+        ("[limits]", running.limits != new.limits),
     ];
     let differing = sections.into_iter().filter(|(_, differs)| *differs);
     let mut names: Vec<String> = differing.map(|(name, _)| name.to_owned()).collect();

@@ -6,7 +6,7 @@ use crate::etherd::client::{EtherClient, EtherClientError, EtherEvent};
 use crate::etherd::datagram::{Access, Outcome};
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::{TxReport, TxResult};
-use ncmesh_wire::RadioAddress;
+use ncmesh_wire::{RadioAddress, ShortAddress};
 use std::io;
 
 /// Radio of the channel emulator.
@@ -35,7 +35,7 @@ impl Radio for AirRadio {
     }
 
     fn address(&self) -> Option<RadioAddress> {
-        Some(RadioAddress(self.client.radio().to_be_bytes()))
+        Some(RadioAddress::Short(ShortAddress(self.client.radio().to_be_bytes())))
     }
 
     async fn request(&mut self) -> io::Result<()> {
@@ -43,8 +43,10 @@ impl Radio for AirRadio {
     }
 
     async fn transmit(&mut self, frame: &[u8], to: Option<RadioAddress>) -> io::Result<()> {
-        let unicast = |RadioAddress(index)| Access::Unicast(u32::from_be_bytes(index));
-        let access = to.map_or(Access::Broadcast, unicast);
+        let access = match to.and_then(RadioAddress::short) {
+            Some(ShortAddress(index)) => Access::Unicast(u32::from_be_bytes(index)),
+            None => Access::Broadcast,
+        };
         self.client.answer(access, frame).await.map_err(io::Error::other)
     }
 

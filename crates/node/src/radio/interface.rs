@@ -1,34 +1,52 @@
 //! A network interface as the kernel tells it: what keeps it from sending, its addresses, and the
 //! neighbours whose hardware addresses it knows.
+//!
+//! The configuration has a name or a pattern of names. An interface that was taken stays the one
+//! until it is gone or has a name that does not fit.
 
-use rtnetlink::packet_route::RouteNetlinkMessage as Message;
-use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage};
-use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
+use rtnetlink::packet_route::link::{
+    InfoKind, InfoPortKind, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
+};
 use rtnetlink::packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
+use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage as Message};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Most neighbours whose hardware addresses are remembered as known. Frames for others go out as
 /// broadcasts.
 const MAX_RESOLVED: usize = 4096;
 
-/// State of the interface of a name.
+/// Hardware address of an interface on Ethernet or Wi-Fi.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mac(pub(super) [u8; 6]);
+
+/// State of the interface that a port uses.
 #[derive(Debug)]
 pub(super) struct Interface {
+    /// The configured name or pattern.
+    wanted: String,
+    /// Its name; the configured one while there is none.
     name: String,
-    /// Index of the interface that has the name; `None` if none has it.
+    /// Index of the interface; `None` if none has the name.
     index: Option<u32>,
     /// Name that it was given in place of ours.
     renamed: Option<String>,
     is_up: bool,
     has_carrier: bool,
+    /// Its hardware address, if frames of Ethernet travel on it.
+    mac: Option<Mac>,
+    is_bridge: bool,
+    /// Kind of the interface that it is a part of, such as a bridge.
+    part_of: Option<InfoPortKind>,
     mtu: usize,
     addresses: Vec<Address>,
+    link_local: Vec<Ipv6Addr>,
     /// Neighbours to whom a frame goes out at once.
-    resolved: BTreeSet<Ipv4Addr>,
+    resolved: BTreeSet<IpAddr>,
 }
 
 /// An address of the interface.
@@ -45,38 +63,84 @@ pub(super) struct Address {
 pub(super) enum Trouble {
     /// No interface has the name; the one that had it may have another.
     Missing(Option<String>),
+    /// No interface has a name that fits the pattern.
+    NoneFits,
     /// It is down.
     Down,
     /// It has no carrier.
     NoCarrier,
-    /// It has no IPv4 address.
+    /// It has no MAC address.
+    NoMac,
+    /// It has neither an IPv4 address nor an IPv6 link-local one.
     NoAddress,
+    /// It has no IPv6 link-local address.
+    NoLinkLocal,
     /// Neither its address nor the configuration names a broadcast address.
     NoBroadcast,
 }
 
-/// Meaning of a message of the kernel for the keeper of this state.
+/// Effect of a message of the kernel on the keeper of this state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Applied {
     /// All there is to know is known.
     Known,
-    /// Another interface took the name: its addresses are to be asked for.
+    /// Another interface took the name, or may fit the pattern: all is to be asked for.
     Replaced,
 }
 
 impl Interface {
     /// Returns the state before anything is known.
-    pub(super) fn new(name: &str) -> Self {
+    pub(super) fn new(wanted: &str) -> Self {
         Self {
-            name: name.into(),
+            wanted: wanted.into(),
+            name: wanted.into(),
             index: None,
             renamed: None,
             is_up: false,
             has_carrier: false,
+            mac: None,
+            is_bridge: false,
+            part_of: None,
             mtu: 0,
             addresses: Vec::new(),
+            link_local: Vec::new(),
             resolved: BTreeSet::new(),
         }
+    }
+
+    /// Returns the name of the interface, or the configured one while there is none.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the pattern by which the interface is chosen, if there is one.
+    pub(super) fn pattern(&self) -> Option<&str> {
+        is_pattern(&self.wanted).then_some(&self.wanted)
+    }
+
+    /// Returns its hardware address, if frames of Ethernet travel on it.
+    pub(super) fn mac(&self) -> Option<Mac> {
+        self.mac
+    }
+
+    /// Returns whether it is a bridge, which sends frames out on all its ports.
+    pub(super) fn is_bridge(&self) -> bool {
+        self.is_bridge
+    }
+
+    /// Returns whether a bridge takes the frames that arrive on it.
+    pub(super) fn is_bridge_port(&self) -> bool {
+        self.part_of == Some(InfoPortKind::Bridge)
+    }
+
+    /// Returns whether batman-adv uses it.
+    pub(super) fn is_of_batman(&self) -> bool {
+        self.part_of.as_ref().is_some_and(|kind| kind.to_string() == "batadv")
+    }
+
+    /// Returns the IPv6 link-local address that frames are sent from.
+    pub(super) fn link_local(&self) -> Option<Ipv6Addr> {
+        self.link_local.first().copied()
     }
 
     /// Returns the index of the interface, which another one of the same name does not share.
@@ -95,22 +159,25 @@ impl Interface {
     }
 
     /// Returns whether this is one of its addresses.
-    pub(super) fn is_own(&self, address: Ipv4Addr) -> bool {
-        self.addresses.iter().any(|known| known.own == address)
+    pub(super) fn is_own(&self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(address) => self.addresses.iter().any(|known| known.own == address),
+            IpAddr::V6(address) => self.link_local.contains(&address),
+        }
     }
 
     /// Returns whether a unicast frame to this neighbour waits for nothing.
-    pub(super) fn is_resolved(&self, neighbor: Ipv4Addr) -> bool {
+    pub(super) fn is_resolved(&self, neighbor: IpAddr) -> bool {
         self.resolved.contains(&neighbor)
     }
 
-    /// Returns what keeps it from sending.
+    /// Returns what keeps it from sending, whatever kind of frames.
     pub(super) fn trouble(&self) -> Option<Trouble> {
         match self {
+            Self { index: None, wanted, .. } if is_pattern(wanted) => Some(Trouble::NoneFits),
             Self { index: None, renamed, .. } => Some(Trouble::Missing(renamed.clone())),
             Self { is_up: false, .. } => Some(Trouble::Down),
             Self { has_carrier: false, .. } => Some(Trouble::NoCarrier),
-            Self { addresses, .. } if addresses.is_empty() => Some(Trouble::NoAddress),
             _ => None,
         }
     }
@@ -119,7 +186,22 @@ impl Interface {
     pub(super) fn apply(&mut self, message: &Message) -> Applied {
         match message {
             Message::NewLink(link) => return self.link_changed(link),
-            Message::DelLink(link) if self.index == Some(link.header.index) => self.lose(None),
+            // A port that leaves a bridge is told as the end of a link of that family.
+            Message::DelLink(link)
+                if self.index == Some(link.header.index)
+                    && link.header.interface_family == AddressFamily::Bridge =>
+            {
+                self.part_of = None;
+            }
+            Message::DelLink(link) if self.index == Some(link.header.index) => {
+                return self.lose(None);
+            }
+            Message::NewAddress(address)
+                if self.index == Some(address.header.index)
+                    && address.header.family == AddressFamily::Inet6 =>
+            {
+                self.link_local_changed(address);
+            }
             Message::NewAddress(address) if self.index == Some(address.header.index) => {
                 if let Some(address) = parse_address(address)
                     && !self.addresses.contains(&address)
@@ -131,6 +213,9 @@ impl Interface {
                 }
             }
             Message::DelAddress(address) if self.index == Some(address.header.index) => {
+                if let Some(gone) = parse_link_local(address) {
+                    self.link_local.retain(|known| *known != gone);
+                }
                 if let Some(gone) = parse_address(address) {
                     self.addresses.retain(|known| known.own != gone.own);
                 }
@@ -148,7 +233,25 @@ impl Interface {
         Applied::Known
     }
 
+    /// Takes an IPv6 address, unless the kernel still asks whether another host has it.
+    fn link_local_changed(&mut self, message: &AddressMessage) {
+        let unusable = AddressHeaderFlags::Tentative | AddressHeaderFlags::Dadfailed;
+        if let Some(address) = parse_link_local(message)
+            && !message.header.flags.intersects(unusable)
+            && !self.link_local.contains(&address)
+        {
+            self.link_local.push(address);
+        }
+    }
+
     fn link_changed(&mut self, link: &LinkMessage) -> Applied {
+        // Bridges tell of their ports in messages that have not all attributes.
+        if link.header.interface_family == AddressFamily::Bridge {
+            if self.index == Some(link.header.index) {
+                self.part_of = Some(InfoPortKind::Bridge);
+            }
+            return Applied::Known;
+        }
         let name = link.attributes.iter().find_map(|attribute| match attribute {
             LinkAttribute::IfName(name) => Some(name),
             _ => None,
@@ -156,32 +259,57 @@ impl Interface {
         // The configuration has a name, and the kernel's messages have an index. A name can move to
         // another interface, and an interface can change its name.
         let index = link.header.index;
-        let is_ours = name == Some(&self.name);
-        if !is_ours {
-            if self.index == Some(index) {
-                self.lose(name.cloned());
-            }
+        let Some(name) = name else { return Applied::Known };
+        let is_taken = self.index == Some(index);
+        if !fits(&self.wanted, name) {
+            return if is_taken { self.lose(Some(name.clone())) } else { Applied::Known };
+        }
+        // The first one that fits a pattern stays. A plain name is that of one interface.
+        if !is_taken && self.index.is_some() && is_pattern(&self.wanted) {
             return Applied::Known;
         }
-        let is_another = self.index != Some(index);
+        let is_another = !is_taken;
         if is_another {
             self.lose(None);
             self.index = Some(index);
         }
+        self.name.clone_from(name);
         self.is_up = link.header.flags.contains(LinkFlags::Up);
         self.has_carrier = link.header.flags.contains(LinkFlags::LowerUp);
+        let is_ethernet = link.header.link_layer_type == LinkLayerType::Ether;
+        let mut has_controller = false;
         for attribute in &link.attributes {
-            if let LinkAttribute::Mtu(mtu) = attribute {
-                self.mtu = *mtu as usize;
+            match attribute {
+                LinkAttribute::Mtu(mtu) => self.mtu = *mtu as usize,
+                LinkAttribute::Address(address) => {
+                    let mac = address.as_slice().try_into().ok();
+                    self.mac = mac.map(Mac).filter(|_| is_ethernet);
+                }
+                LinkAttribute::Controller(controller) => has_controller = *controller != 0,
+                _ => {}
             }
         }
+        let infos = link.attributes.iter().find_map(|attribute| match attribute {
+            LinkAttribute::LinkInfo(infos) => Some(infos.as_slice()),
+            _ => None,
+        });
+        let infos = infos.unwrap_or_default();
+        self.is_bridge = infos.contains(&LinkInfo::Kind(InfoKind::Bridge));
+        let part_of = infos.iter().find_map(|info| match info {
+            LinkInfo::PortKind(kind) => Some(kind.clone()),
+            _ => None,
+        });
+        self.part_of = part_of.filter(|_| has_controller);
         if is_another { Applied::Replaced } else { Applied::Known }
     }
 
-    /// Forgets the interface, which is gone or has another name.
-    fn lose(&mut self, renamed: Option<String>) {
-        let name = core::mem::take(&mut self.name);
-        *self = Self { renamed, ..Self::new(&name) };
+    /// Forgets the interface, which is gone or has another name. Another one may fit the pattern.
+    fn lose(&mut self, renamed: Option<String>) -> Applied {
+        let had_one = self.index.is_some();
+        let wanted = core::mem::take(&mut self.wanted);
+        *self = Self { renamed, ..Self::new(&wanted) };
+        let is_choice = had_one && is_pattern(&self.wanted);
+        if is_choice { Applied::Replaced } else { Applied::Known }
     }
 
     fn neighbor_changed(&mut self, entry: &NeighbourMessage) {
@@ -225,9 +353,24 @@ impl fmt::Display for Told<'_> {
                 "{name} has no carrier; join its cell or mesh, or look at the cable and the other \
                  end"
             ),
+            Trouble::NoneFits => {
+                write!(f, "no interface is called {name}; waiting for one, see `ip link`")
+            }
+            Trouble::NoMac => write!(
+                f,
+                "{name} has no MAC address, so no frames of Ethernet; set [radio] kind = \"udp\" \
+                 and peers"
+            ),
             Trouble::NoAddress => write!(
                 f,
-                "{name} has no IPv4 address; `ip address add ADDRESS/PREFIX broadcast + dev {name}`"
+                "{name} has no IPv4 address, and no IPv6 link-local one; `ip address add \
+                 ADDRESS/PREFIX broadcast + dev {name}`, or leave out [radio] kind, since \"link\" \
+                 needs none"
+            ),
+            Trouble::NoLinkLocal => write!(
+                f,
+                "{name} has no IPv6 link-local address; \
+                 `sysctl net.ipv6.conf.{name}.disable_ipv6=0`, or leave out [radio] group"
             ),
             Trouble::NoBroadcast => {
                 write!(f, "{name} has no broadcast address; set [radio] broadcast")
@@ -251,9 +394,37 @@ fn parse_address(message: &AddressMessage) -> Option<Address> {
     own.map(|own| Address { own, broadcast })
 }
 
-fn neighbor_of(message: &NeighbourMessage) -> Option<Ipv4Addr> {
+fn parse_link_local(message: &AddressMessage) -> Option<Ipv6Addr> {
     message.attributes.iter().find_map(|attribute| match attribute {
-        NeighbourAttribute::Destination(NeighbourAddress::Inet(address)) => Some(*address),
+        AddressAttribute::Address(IpAddr::V6(address)) => {
+            address.is_unicast_link_local().then_some(*address)
+        }
+        _ => None,
+    })
+}
+
+/// Returns whether a name of the configuration stands for several.
+pub(super) fn is_pattern(name: &str) -> bool {
+    name.contains('*')
+}
+
+/// Returns whether a name fits, where `*` stands for any characters.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((start, rest)) => name.strip_prefix(start).is_some_and(|left| {
+            let mut ends = left.char_indices().map(|(at, _)| at).chain([left.len()]);
+            ends.any(|at| fits(rest, &left[at..]))
+        }),
+    }
+}
+
+fn neighbor_of(message: &NeighbourMessage) -> Option<IpAddr> {
+    message.attributes.iter().find_map(|attribute| match attribute {
+        NeighbourAttribute::Destination(NeighbourAddress::Inet(address)) => Some((*address).into()),
+        NeighbourAttribute::Destination(NeighbourAddress::Inet6(address)) => {
+            Some((*address).into())
+        }
         _ => None,
     })
 }
@@ -302,19 +473,105 @@ mod tests {
         then(Message::NewLink(link(1, "lo", UP)), missing());
         then(Message::NewLink(link(2, "wlan0", LinkFlags::empty())), Some(Trouble::Down));
         then(Message::NewLink(link(2, "wlan0", LinkFlags::Up)), Some(Trouble::NoCarrier));
-        then(Message::NewLink(link(2, "wlan0", UP)), Some(Trouble::NoAddress));
-        then(Message::NewAddress(address(1, OWN)), Some(Trouble::NoAddress));
-        then(Message::NewAddress(address(2, OWN)), None);
-        then(Message::NewAddress(address(2, PEER)), None);
-        then(Message::DelAddress(address(2, OWN)), None);
-        then(Message::DelAddress(address(2, PEER)), Some(Trouble::NoAddress));
-        then(Message::NewAddress(address(2, OWN)), None);
+        then(Message::NewLink(link(2, "wlan0", UP)), None);
         then(Message::NewLink(link(2, "wlan0", LinkFlags::Up)), Some(Trouble::NoCarrier));
         then(Message::NewLink(link(2, "wlan0", UP)), None);
         then(Message::NewLink(link(2, "wlan7", UP)), Some(Trouble::Missing(Some("wlan7".into()))));
-        then(Message::NewLink(link(3, "wlan0", UP)), Some(Trouble::NoAddress));
-        then(Message::DelLink(link(2, "wlan7", UP)), Some(Trouble::NoAddress));
+        then(Message::NewLink(link(3, "wlan0", UP)), None);
+        then(Message::DelLink(link(2, "wlan7", UP)), None);
         then(Message::DelLink(link(3, "wlan0", UP)), missing());
+    }
+
+    #[test]
+    fn addresses_are_followed_and_an_ipv6_one_counts_when_no_other_host_has_it() {
+        let mut wlan = Interface::new("wlan0");
+        let own = Address { own: OWN, broadcast: Some(Ipv4Addr::new(10, 0, 0, 255)) };
+        wlan.apply(&Message::NewLink(link(2, "wlan0", UP)));
+        wlan.apply(&Message::NewAddress(address(1, OWN)));
+        assert_eq!(wlan.address(), None);
+        wlan.apply(&Message::NewAddress(address(2, OWN)));
+        wlan.apply(&Message::NewAddress(address(2, PEER)));
+        assert_eq!(wlan.address(), Some(own));
+        assert!(wlan.is_own(OWN.into()) && wlan.is_own(PEER.into()));
+        wlan.apply(&Message::DelAddress(address(2, OWN)));
+        assert_eq!(wlan.address().unwrap().own, PEER);
+
+        let local = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+        let v6 = |own: Ipv6Addr, flags| {
+            let mut message = AddressMessage::default();
+            (message.header.family, message.header.index) = (AddressFamily::Inet6, 2);
+            message.header.flags = flags;
+            message.attributes = vec![AddressAttribute::Address(own.into())];
+            message
+        };
+        let settled = AddressHeaderFlags::Permanent;
+        let asked = settled | AddressHeaderFlags::Tentative;
+        let global = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+        for message in [v6(local, asked), v6(global, settled)] {
+            wlan.apply(&Message::NewAddress(message));
+            assert_eq!(wlan.link_local(), None);
+        }
+        wlan.apply(&Message::NewAddress(v6(local, settled)));
+        assert!(wlan.link_local() == Some(local) && wlan.is_own(local.into()));
+        wlan.apply(&Message::DelAddress(v6(local, settled)));
+        assert_eq!(wlan.link_local(), None);
+    }
+
+    #[test]
+    fn the_first_interface_that_fits_a_pattern_stays_until_it_is_gone() {
+        for (pattern, name, is_fit) in [
+            ("wlan*", "wlan0", true),
+            ("wlan*", "wlan", true),
+            ("wlan*", "wlx7", false),
+            ("*mesh*", "phy0-mesh1", true),
+            ("w*n*0", "wlan10", true),
+            ("w*n*0", "wlan1", false),
+            ("wlan0", "wlan00", false),
+            ("é*", "è0", false),
+        ] {
+            assert_eq!(fits(pattern, name), is_fit, "{pattern} {name}");
+        }
+        let mut wlan = Interface::new("wlan*");
+        assert_eq!(wlan.trouble(), Some(Trouble::NoneFits));
+        assert_eq!(wlan.name(), "wlan*");
+        wlan.apply(&Message::NewLink(link(1, "eth0", UP)));
+        assert_eq!(wlan.index(), None);
+        assert_eq!(wlan.apply(&Message::NewLink(link(3, "wlan1", UP))), Applied::Replaced);
+        assert_eq!(wlan.apply(&Message::NewLink(link(2, "wlan0", UP))), Applied::Known);
+        assert_eq!((wlan.index(), wlan.name()), (Some(3), "wlan1"));
+        // Another name that fits is no reason to change.
+        assert_eq!(wlan.apply(&Message::NewLink(link(3, "wlan7", UP))), Applied::Known);
+        assert_eq!((wlan.index(), wlan.name()), (Some(3), "wlan7"));
+        // Then the kernel is asked which others there are.
+        assert_eq!(wlan.apply(&Message::DelLink(link(3, "wlan7", UP))), Applied::Replaced);
+        assert_eq!(wlan.trouble(), Some(Trouble::NoneFits));
+    }
+
+    #[test]
+    fn a_mac_address_and_a_bridge_are_seen() {
+        let mut wlan = Interface::new("wlan0");
+        let mac = [2, 0, 0, 0, 0, 7];
+        let mut message = link(2, "wlan0", UP);
+        message.attributes.push(LinkAttribute::Address(mac.to_vec()));
+        wlan.apply(&Message::NewLink(message.clone()));
+        // Not that of Ethernet, such as an address of IPv4 in a tunnel.
+        assert_eq!(wlan.mac(), None);
+        message.header.link_layer_type = LinkLayerType::Ether;
+        wlan.apply(&Message::NewLink(message.clone()));
+        assert_eq!(wlan.mac(), Some(Mac(mac)));
+        assert!(!wlan.is_bridge_port());
+
+        let mut port = message.clone();
+        port.attributes.push(LinkAttribute::Controller(9));
+        let bridge = vec![LinkInfo::PortKind(InfoPortKind::Bridge)];
+        port.attributes.push(LinkAttribute::LinkInfo(bridge));
+        wlan.apply(&Message::NewLink(port));
+        assert!(wlan.is_bridge_port());
+        // The bridge tells that it lets go of its port, and the interface stays.
+        let mut left = link(2, "wlan0", UP);
+        left.header.interface_family = AddressFamily::Bridge;
+        wlan.apply(&Message::DelLink(left));
+        assert!(!wlan.is_bridge_port() && wlan.index() == Some(2) && wlan.mac().is_some());
     }
 
     #[test]
@@ -338,11 +595,11 @@ mod tests {
             (NeighbourState::Permanent, true),
         ] {
             wlan.apply(&Message::NewNeighbour(neighbor(2, state)));
-            assert_eq!(wlan.is_resolved(PEER), is_resolved, "{state:?}");
+            assert_eq!(wlan.is_resolved(PEER.into()), is_resolved, "{state:?}");
         }
         wlan.apply(&Message::DelNeighbour(neighbor(1, NeighbourState::Permanent)));
-        assert!(wlan.is_resolved(PEER));
+        assert!(wlan.is_resolved(PEER.into()));
         wlan.apply(&Message::DelNeighbour(neighbor(2, NeighbourState::Permanent)));
-        assert!(!wlan.is_resolved(PEER));
+        assert!(!wlan.is_resolved(PEER.into()));
     }
 }

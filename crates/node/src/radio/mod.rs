@@ -7,11 +7,15 @@
 
 pub mod air;
 mod interface;
-mod mesh80211;
+mod link;
+mod nl80211;
 mod pacing;
+mod peers;
+pub mod port;
 mod sockets;
-pub mod udp;
+pub mod survey;
 mod watch;
+mod ways;
 
 use crate::config::Rate;
 use ncmesh_engine::TxReport;
@@ -28,7 +32,7 @@ pub enum RadioEvent {
     Received,
     /// The last frame was sent or given up.
     Report(TxReport),
-    /// The value of [`hints`](Radio::hints) has changed.
+    /// The value of [`describe`](Radio::describe) or [`hints`](Radio::hints) has changed.
     Changed,
 }
 
@@ -65,6 +69,12 @@ pub trait Radio {
 
     /// Answers a grant without a frame.
     fn decline(&mut self) -> impl Future<Output = io::Result<()>>;
+
+    /// Notes that the frame of `length` bytes that was received last is authentic, and whether its
+    /// sender has proved that it is there. A radio whose frames reach all hearers ignores it.
+    fn vouch(&mut self, length: usize, is_proven: bool) {
+        let _ = (length, is_proven);
+    }
 
     /// Takes a frame that has come already. It replaces the contents of `buffer`. Returns whether
     /// there was one.

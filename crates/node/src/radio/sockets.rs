@@ -1,13 +1,25 @@
-//! Sockets of the UDP radio.
+//! Sockets of a port: those of UDP, and what both kinds have in common.
+//!
+//! The send buffer holds four frames, and the port makes the next one when less than half of it is
+//! in use: the driver never runs out of frames, and at most two or three are made in advance.
 
-use crate::config::UdpConfig;
+use super::interface::Mac;
+use super::link::{self, LinkSocket};
+use super::ways::Way;
+use crate::config::PortConfig;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::{
+    Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
+};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket as StdSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-/// Length of the Ethernet (14), IPv4 (20) and UDP (8) headers around a frame, bytes.
-pub(super) const WIRE_OVERHEAD: usize = 42;
+/// Most bytes of headers around a frame: Ethernet (14), IPv6 (40) and UDP (8).
+const MOST_OVERHEAD: usize = 62;
 /// Size of the kernel's buffer for frames heard while the loop is busy, bytes.
 const RECEIVE_BUFFER: usize = 4 << 20;
 /// Frames that the kernel's send buffer has room for. It wakes the sender when less than half of it
@@ -16,53 +28,267 @@ const SEND_BUFFER_FRAMES: usize = 4;
 /// Memory of a buffer of the kernel around a frame, bytes, and the sizes that buffers have.
 const BUFFER_OVERHEAD: usize = 512;
 const BUFFER_GRAIN: usize = 2048;
+/// Bits of the traffic class behind the DSCP.
+const DSCP_SHIFT: u32 = 2;
 
-/// Sockets bound to the interface.
+/// Sockets of a port on its interface.
 #[derive(Debug)]
-pub(super) struct Sockets {
-    /// Sends broadcasts and receives everything.
-    pub(super) main: UdpSocket,
-    /// Sends unicasts, from another port: what waits here holds back nothing.
-    pub(super) unicast: StdSocket,
+pub(super) enum Sockets {
+    /// One for everything: no frame waits for an address.
+    Link(LinkSocket),
+    Udp(UdpSockets),
+}
+
+/// Sockets of UDP.
+#[derive(Debug)]
+pub(super) struct UdpSockets {
+    /// Sends to everyone and receives everything.
+    main: UdpSocket,
+    /// Sends to one neighbour, from another port: a frame that waits here for the neighbour's
+    /// hardware address holds back nothing.
+    unicast: UdpSocket,
+    /// Whether addresses of IPv4 are written as those of IPv6 (RFC 4291, section 2.5.5.2).
+    maps: bool,
+}
+
+/// One datagram of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A hardware address, or all.
+    Mac { from: Mac, to: Mac },
+    /// An address that stands for everyone, or one of several peers.
+    Everyone(SocketAddr),
+    /// One neighbour.
+    One(SocketAddr),
+}
+
+/// Source of a frame that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Mac(Mac),
+    Ip(SocketAddr),
+}
+
+/// Socket without room for another frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    Main,
+    Unicast,
 }
 
 impl Sockets {
-    /// Opens the sockets. Call it within a tokio runtime.
-    pub(super) fn open(config: &UdpConfig) -> io::Result<Self> {
-        let main = bound_socket(config, config.port)?;
-        main.set_broadcast(true)?;
-        main.set_recv_buffer_size(RECEIVE_BUFFER)?;
+    /// Opens the sockets on an interface. Call it within a tokio runtime.
+    pub(super) fn open(
+        config: &PortConfig,
+        way: Way,
+        name: &str,
+        place: link::Place,
+    ) -> io::Result<Self> {
+        let receives = |socket: &Socket| socket.set_recv_buffer_size(RECEIVE_BUFFER);
+        let sends = |socket: &Socket| {
+            // The kernel counts whole buffers, and doubles what it is asked for.
+            let frame = config.mtu + MOST_OVERHEAD + BUFFER_OVERHEAD;
+            let frame = frame.next_multiple_of(BUFFER_GRAIN);
+            socket.set_send_buffer_size(SEND_BUFFER_FRAMES * frame / 2)
+        };
+        if way == Way::Link {
+            let prepare = |socket: &Socket| receives(socket).and_then(|()| sends(socket));
+            return LinkSocket::open(place, prepare).map(Self::Link);
+        }
+        let bound = |port: u16| {
+            let socket = udp_socket(config, way, name, port)?;
+            sends(&socket)?;
+            Ok::<_, io::Error>(socket)
+        };
+        let main = bound(config.port())?;
+        receives(&main)?;
+        match way {
+            Way::Ipv6 => {
+                main.join_multicast_v6(&config.group(), place.index)?;
+                main.set_multicast_if_v6(place.index)?;
+                // Two daemons on one host are two nodes.
+                main.set_multicast_loop_v6(true)?;
+            }
+            _ => main.set_broadcast(true).or_else(only_v4)?,
+        }
+        let maps = way == Way::Peers && main.domain()? == Domain::IPV6;
         let main = UdpSocket::from_std(main.into())?;
-        Ok(Self { main, unicast: bound_socket(config, 0)?.into() })
+        let unicast = UdpSocket::from_std(bound(0)?.into())?;
+        Ok(Self::Udp(UdpSockets { main, unicast, maps }))
     }
+
+    fn main(&self) -> &UdpSocket {
+        match self {
+            Self::Link(link) => &link.socket,
+            Self::Udp(udp) => &udp.main,
+        }
+    }
+
+    /// Returns the socket that has no room for another frame: half of its buffer or more is in use.
+    pub(super) fn full(&self) -> Option<Full> {
+        let is_full = |socket: &UdpSocket| {
+            // Through tokio, so that it waits for the kernel's next word if there is no room.
+            let writable = socket.try_io(Interest::WRITABLE, || {
+                let mut fds = [PollFd::new(socket, PollFlags::OUT)];
+                match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
+                    0 => Err(io::ErrorKind::WouldBlock.into()),
+                    _ => Ok(()),
+                }
+            });
+            writable.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+        };
+        if is_full(self.main()) {
+            return Some(Full::Main);
+        }
+        match self {
+            Self::Udp(udp) if is_full(&udp.unicast) => Some(Full::Unicast),
+            _ => None,
+        }
+    }
+
+    /// Waits until a socket has room.
+    pub(super) async fn room(&self, full: Full) {
+        let socket = match (full, self) {
+            (Full::Unicast, Self::Udp(udp)) => &udp.unicast,
+            _ => self.main(),
+        };
+        // An error shows when the frame is sent.
+        drop(socket.writable().await);
+    }
+
+    /// Sends a frame without waiting.
+    pub(super) fn try_send(&self, frame: &[u8], to: Target) -> io::Result<()> {
+        match (self, to) {
+            (Self::Link(link), Target::Mac { from, to }) => link.try_send(frame, from, to),
+            (Self::Udp(udp), Target::Everyone(to)) => {
+                udp.main.try_send_to(frame, udp.written(to)).map(drop)
+            }
+            (Self::Udp(udp), Target::One(to)) => udp.unicast.try_send_to(frame, to).map(drop),
+            // The sockets were opened again in between, for another kind.
+            _ => Err(io::ErrorKind::AddrNotAvailable.into()),
+        }
+    }
+
+    /// Makes the kernel ask for the hardware address of a neighbour, by an empty datagram.
+    pub(super) fn ask(&self, to: SocketAddr) {
+        if let Self::Udp(udp) = self {
+            // If this is not sent, the next frame asks again after the pause.
+            let _ = udp.unicast.try_send_to(&[], to);
+        }
+    }
+
+    /// Waits for a frame of at most `room` bytes, which replaces the contents of `buffer`.
+    pub(super) async fn receive(&self, buffer: &mut Vec<u8>, room: usize) -> io::Result<Source> {
+        match self {
+            Self::Link(link) => {
+                buffer.resize(link::HEADER_LEN + room, 0);
+                let length = link.socket.recv(buffer).await?;
+                Ok(unwrapped(buffer, length))
+            }
+            Self::Udp(udp) => {
+                buffer.resize(room, 0);
+                let (length, from) = udp.main.recv_from(buffer).await?;
+                buffer.truncate(length);
+                Ok(Source::Ip(plain(from)))
+            }
+        }
+    }
+
+    /// Takes a frame that has come already.
+    pub(super) fn try_receive(&self, buffer: &mut Vec<u8>, room: usize) -> io::Result<Source> {
+        match self {
+            Self::Link(link) => {
+                buffer.resize(link::HEADER_LEN + room, 0);
+                let length = link.socket.try_recv(buffer)?;
+                Ok(unwrapped(buffer, length))
+            }
+            Self::Udp(udp) => {
+                buffer.resize(room, 0);
+                let (length, from) = udp.main.try_recv_from(buffer)?;
+                buffer.truncate(length);
+                Ok(Source::Ip(plain(from)))
+            }
+        }
+    }
+}
+
+impl UdpSockets {
+    /// Returns an address as the socket wants it.
+    fn written(&self, to: SocketAddr) -> SocketAddr {
+        match to {
+            SocketAddr::V4(to) if self.maps => (to.ip().to_ipv6_mapped(), to.port()).into(),
+            to => to,
+        }
+    }
+}
+
+/// Returns an address of IPv4 as one.
+fn plain(from: SocketAddr) -> SocketAddr {
+    match from.ip().to_canonical() {
+        IpAddr::V4(address) => (address, from.port()).into(),
+        IpAddr::V6(_) => from,
+    }
+}
+
+/// Leaves the frame in the buffer, without what is around it. Returns its source.
+fn unwrapped(buffer: &mut Vec<u8>, length: usize) -> Source {
+    let link::Arrived { from, frame } = link::unwrap(&buffer[..length]);
+    buffer.truncate(frame.end);
+    buffer.drain(..frame.start);
+    Source::Mac(from)
 }
 
 /// Returns the address that the kernel sends broadcasts from. An interface may have several, and
 /// routes decide.
-pub(super) fn source(config: &UdpConfig, everyone: Ipv4Addr) -> io::Result<Ipv4Addr> {
+pub(super) fn source(name: &str, everyone: SocketAddrV4) -> io::Result<Ipv4Addr> {
     // Connecting sends nothing.
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_broadcast(true)?;
     // Without the right to do so the daemon's sockets are not bound to the interface either.
-    let _ = socket.bind_device(Some(config.interface.as_bytes()));
-    socket.connect(&SocketAddrV4::new(everyone, config.port).into())?;
+    let _ = socket.bind_device(Some(name.as_bytes()));
+    socket.connect(&everyone.into())?;
     let address = socket.local_addr()?.as_socket_ipv4();
     address.map(|address| *address.ip()).ok_or(io::ErrorKind::AddrNotAvailable.into())
 }
 
-/// Returns a socket on the interface, with room for a few frames to send.
-fn bound_socket(config: &UdpConfig, port: u16) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+/// Returns a UDP socket on the interface.
+fn udp_socket(config: &PortConfig, way: Way, name: &str, port: u16) -> io::Result<Socket> {
+    let open = |domain| Socket::new(domain, Type::DGRAM, Some(Protocol::UDP));
+    let socket = match way {
+        Way::Ipv6 => open(Domain::IPV6)?,
+        // Peers may have addresses of both families, as far as this kernel has them.
+        Way::Peers => open(Domain::IPV6).or_else(|_| open(Domain::IPV4))?,
+        _ => open(Domain::IPV4)?,
+    };
     socket.set_nonblocking(true)?;
-    // The kernel counts whole buffers, and doubles what it is asked for.
-    let frame = (config.mtu + WIRE_OVERHEAD + BUFFER_OVERHEAD).next_multiple_of(BUFFER_GRAIN);
-    socket.set_send_buffer_size(SEND_BUFFER_FRAMES * frame / 2)?;
-    if let Err(e) = socket.bind_device(Some(config.interface.as_bytes())) {
-        tracing::warn!(
-            "frames of other interfaces are heard too: cannot bind to {}: {e}",
-            config.interface
-        );
+    let is_v6 = socket.domain()? == Domain::IPV6;
+    if let Err(e) = socket.bind_device(Some(name.as_bytes())) {
+        tracing::warn!("frames of other interfaces are heard too: cannot bind to {name}: {e}");
     }
-    socket.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)).into())?;
+    if is_v6 {
+        socket.set_only_v6(way == Way::Ipv6)?;
+    }
+    if way == Way::Peers {
+        // A frame that is too long for the path is refused, and told, instead of cut in two.
+        if is_v6 {
+            set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::DO)?;
+        }
+        set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO)?;
+    }
+    if let Some(dscp) = config.dscp {
+        let class = u32::from(dscp) << DSCP_SHIFT;
+        if is_v6 {
+            socket.set_tclass_v6(class)?;
+        }
+        socket.set_tos_v4(class).or_else(only_v4)?;
+    }
+    let any = if is_v6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { Ipv4Addr::UNSPECIFIED.into() };
+    socket.bind(&SocketAddr::new(any, port).into())?;
     Ok(socket)
+}
+
+/// Ignores that a socket of IPv6 alone knows no option of IPv4.
+fn only_v4(e: io::Error) -> io::Result<()> {
+    let unknown = [Errno::NOPROTOOPT, Errno::OPNOTSUPP].map(|errno| Some(errno.raw_os_error()));
+    if unknown.contains(&e.raw_os_error()) { Ok(()) } else { Err(e) }
 }

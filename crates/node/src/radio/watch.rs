@@ -1,38 +1,48 @@
-//! Watch of a network interface by rtnetlink: link, IPv4 addresses, neighbours.
+//! Watch of a network interface by rtnetlink: link, addresses, neighbours.
 
 use super::interface::{Applied, Interface};
 use rtnetlink::MulticastGroup;
 use rtnetlink::packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::address::AddressMessage;
 use rtnetlink::packet_route::link::LinkMessage;
 use rtnetlink::packet_route::neighbour::NeighbourMessage;
-use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::sys::protocols::NETLINK_ROUTE;
 use rtnetlink::sys::{AsyncSocket, AsyncSocketExt, Socket, SocketAddr, TokioSocket};
 use std::io;
 
 /// Messages that the kernel sends without being asked.
-const GROUPS: [MulticastGroup; 3] =
-    [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Neigh];
+const GROUPS: [MulticastGroup; 4] = [
+    MulticastGroup::Link,
+    MulticastGroup::Ipv4Ifaddr,
+    MulticastGroup::Ipv6Ifaddr,
+    MulticastGroup::Neigh,
+];
 
 /// Keeps an [`Interface`] up to date.
 pub(super) struct Watch {
-    name: String,
+    /// The configured name or pattern.
+    wanted: String,
     socket: TokioSocket,
     interface: Interface,
 }
 
 impl Watch {
-    /// Begins to watch the interface `name`, whether or not it exists. Call it within a tokio
-    /// runtime.
-    pub(super) fn open(name: &str) -> io::Result<Self> {
+    /// Begins to watch the interface `wanted`, a name or a pattern, whether or not it exists. Call
+    /// it within a tokio runtime.
+    pub(super) fn open(wanted: &str) -> io::Result<Self> {
         // Changes while it is asked are told afterwards.
         let mut socket = TokioSocket::new(NETLINK_ROUTE)?;
         let groups = GROUPS.iter().fold(0, |all, group| all | 1 << (*group as u32 - 1));
         socket.socket_mut().bind(&SocketAddr::new(0, groups))?;
+        Ok(Self { wanted: wanted.into(), socket, interface: Self::look(wanted)? })
+    }
+
+    /// Returns the interface `name` as it is now.
+    pub(super) fn look(name: &str) -> io::Result<Interface> {
         let mut interface = Interface::new(name);
         ask(&Socket::new(NETLINK_ROUTE)?, &mut interface)?;
-        Ok(Self { name: name.into(), socket, interface })
+        Ok(interface)
     }
 
     /// Returns the interface as it is known.
@@ -51,7 +61,7 @@ impl Watch {
             Err(e) => return Err(e),
         };
         if applied == Applied::Replaced {
-            *self = Self::open(&self.name)?;
+            *self = Self::open(&self.wanted)?;
         }
         Ok(())
     }
@@ -59,14 +69,10 @@ impl Watch {
 
 /// Asks the kernel for all links, addresses and neighbours, one after the other.
 fn ask(socket: &Socket, interface: &mut Interface) -> io::Result<()> {
-    let mut neighbours = NeighbourMessage::default();
-    neighbours.header.family = AddressFamily::Inet;
-    let mut addresses = AddressMessage::default();
-    addresses.header.family = AddressFamily::Inet;
     for question in [
         RouteNetlinkMessage::GetLink(LinkMessage::default()),
-        RouteNetlinkMessage::GetAddress(addresses),
-        RouteNetlinkMessage::GetNeighbour(neighbours),
+        RouteNetlinkMessage::GetAddress(AddressMessage::default()),
+        RouteNetlinkMessage::GetNeighbour(NeighbourMessage::default()),
     ] {
         let mut message = NetlinkMessage::from(question);
         message.header.flags = NLM_F_REQUEST | NLM_F_DUMP;

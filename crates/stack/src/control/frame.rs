@@ -9,7 +9,7 @@ use ncmesh_engine::Malformed;
 use ncmesh_engine::time::Duration;
 use ncmesh_wire::layout::{Count, Layout, Part};
 use ncmesh_wire::record::{bits, field};
-use ncmesh_wire::{NodeId, RadioAddress, Reader, Record, Writer, record};
+use ncmesh_wire::{LongAddress, NodeId, Reader, Record, ShortAddress, Writer, record};
 
 /// Frames of this service.
 pub const LAYOUTS: &[Layout] = &[
@@ -31,8 +31,9 @@ pub const LAYOUTS: &[Layout] = &[
 
 /// Length of a hello that asks nobody and tells no address, bytes.
 pub(super) const HELLO_LEN: usize = Hello::LEN + Proofs::LEN;
-/// Length of an address, and of what services use, bytes.
-pub(super) const ADDRESS_LEN: usize = 4;
+/// Length of a short address, and of what services use, bytes. A long address leaves as much less
+/// room for nodes missed.
+pub(super) const ADDRESS_LEN: usize = size_of::<ShortAddress>();
 pub(super) const USES_LEN: usize = size_of::<Uses>();
 
 record! {
@@ -47,7 +48,8 @@ record! {
         knows_older,
         newer,
         uses,
-        address,
+        short_address,
+        long_address,
     } => Hello {
         interval: Duration::from_millis(millis.max(1).into()),
         short_sent,
@@ -59,7 +61,8 @@ record! {
         knows_older,
         newer,
         uses,
-        address,
+        short_address,
+        long_address,
     } {
         /// the sender sends its next frame within this time; 0 is read as 1
         millis: u16 = field("hello.interval", "Interval, ms")
@@ -85,21 +88,30 @@ record! {
         byte {
             /// whether one follows the lists
             has_address: bool = bits(0x80, "hello.has_address", "Has an address")
-                => address.is_some(),
+                => short_address.is_some(),
             /// whether they follow as well
             has_uses: bool = bits(0x40, "hello.has_uses", "Tells services")
                 => uses.is_some(),
+            /// whether an address of eight bytes follows instead
+            has_long_address: bool = bits(0x20, "hello.has_long_address", "Has a long address")
+                => long_address.is_some(),
             /// how many follow behind those
-            missed: u8 = bits(0x3F, "hello.late", "Nodes missed").within(0, MAX_LATE as u64)
+            missed: u8 = bits(0x1F, "hello.late", "Nodes missed").within(0, MAX_LATE as u64)
                 => late.len() as u8,
         }
+        check excludes(has_address, has_long_address),
         /// is to say hello at once
         asks: Vec<NodeId> as many as asked = field("hello.asked", "Asked"),
         /// did not send a frame within the time that it promised
         late: Vec<NodeId> as many as missed = field("hello.missed", "Missed"),
         /// of the sender's radio: the IPv4 address that it sends from, or its number at the channel
         /// emulator
-        address: Option<RadioAddress> where has_address = field("hello.address", "Address").hex(),
+        short_address: Option<ShortAddress> where has_address
+            = field("hello.address", "Address").hex(),
+        /// of the sender's radio: its MAC address with two zero bytes behind it, or the interface
+        /// identifier of the IPv6 link-local address that it sends from
+        long_address: Option<LongAddress> where has_long_address
+            = field("hello.long_address", "Long address").hex(),
         /// share of the last second, in 1/255, that data of files, tunnels and streams took which
         /// the sender sent or heard
         uses: Option<Uses> where has_uses = field("hello.uses", "Use by services").hex(),
@@ -150,7 +162,8 @@ mod tests {
             knows_older: true,
             newer: 1,
             uses: Some([9, 8, 7]),
-            address: Some(RadioAddress([10, 1, 0, 9])),
+            short_address: Some(ShortAddress([10, 1, 0, 9])),
+            long_address: None,
         };
         let heard = |node, counter| Heard {
             node: NodeId(node),
@@ -176,6 +189,33 @@ mod tests {
         for cut in 0..out.len() {
             assert_eq!(read_hello(&mut Reader::new(&out[..cut])), Err(Malformed));
         }
+    }
+
+    #[test]
+    fn a_long_address_has_a_bit_of_its_own_and_stands_alone() {
+        let long = [2, 0, 0, 0, 0, 7, 0, 0];
+        let hello = Hello {
+            interval: Duration::from_millis(1000),
+            short_sent: 1,
+            long_sent: 0,
+            neighbors: 0,
+            digest: 0,
+            asks: Vec::new(),
+            late: Vec::new(),
+            knows_older: false,
+            newer: 0,
+            uses: None,
+            short_address: None,
+            long_address: Some(LongAddress(long)),
+        };
+        let mut out = Vec::new();
+        write_hello(&hello, &Proofs::default(), &mut out);
+        assert_eq!(out[17], 0x20);
+        assert_eq!(out[18..26], long);
+        assert_eq!(read_hello(&mut Reader::new(&out)).unwrap().0, hello);
+        out[17] = 0xA0;
+        out.extend([0; 8]);
+        assert_eq!(read_hello(&mut Reader::new(&out)), Err(Malformed));
     }
 
     #[test]
@@ -211,9 +251,13 @@ mod tests {
             body[0] |= 1;
             if body.len() > 20 {
                 body[16] = body[16] & 0xE0 | counts[0];
-                body[17] = body[17] & 0x80 | counts[1];
-                let proofs = 18 + 2 * usize::from(counts[0] + counts[1])
-                    + if body[17] & 0x80 == 0 { 0 } else { ADDRESS_LEN };
+                body[17] = body[17] & 0xA0 | counts[1];
+                let address = match body[17] & 0xA0 {
+                    0 => 0,
+                    0x80 => size_of::<ShortAddress>(),
+                    _ => size_of::<LongAddress>(),
+                };
+                let proofs = 18 + 2 * usize::from(counts[0] + counts[1]) + address;
                 let lists = body.get_mut(proofs..).and_then(|rest| rest.first_chunk_mut());
                 if let Some([asks, echoes]) = lists {
                     *asks = counts[2] << 4 | counts[3];

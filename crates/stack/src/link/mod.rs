@@ -22,7 +22,7 @@ use exposure::Airtimes;
 pub(crate) use exposure::HIDDEN;
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
-use ncmesh_wire::{NodeId, RadioAddress, StartId, Versions};
+use ncmesh_wire::{LongAddress, NodeId, RadioAddress, ShortAddress, StartId, Versions};
 use neighbor::Neighbor;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +33,10 @@ const MAX_NEIGHBORS: usize = 1024;
 pub(crate) const MAX_ASKED: usize = 16;
 /// Most others that one hello names as late.
 pub(crate) const MAX_LATE: usize = 12;
+/// Nodes that fit into the bytes by which a long address exceeds a short one. A hello with a long
+/// address tells as many less, so that it does not exceed the longest one with a short address.
+const LONG_ADDRESS_NODES: usize =
+    (size_of::<LongAddress>() - size_of::<ShortAddress>()) / size_of::<NodeId>();
 /// Delivery from which it means something that a node misses another, and the most that it is
 /// trusted.
 const WITNESS: f64 = 0.3;
@@ -91,8 +95,10 @@ pub(crate) struct Hello {
     pub newer: u8,
     /// Use of the time by services around it, if there are several.
     pub uses: Option<Uses>,
-    /// Address of its radio, if that has one.
-    pub address: Option<RadioAddress>,
+    /// Address of its radio, if that has one of four bytes.
+    pub short_address: Option<ShortAddress>,
+    /// Address of its radio, if that has one of eight bytes.
+    pub long_address: Option<LongAddress>,
 }
 
 impl Hello {
@@ -108,6 +114,12 @@ impl Hello {
             oldest: version.saturating_sub(u8::from(self.knows_older)),
             newest: version + self.newer,
         }
+    }
+
+    /// Returns the address of its sender's radio.
+    fn address(&self) -> Option<RadioAddress> {
+        let long = || self.long_address.map(RadioAddress::Long);
+        self.short_address.map(RadioAddress::Short).or_else(long)
     }
 
     /// Returns the neighbours that its sender misses.
@@ -579,7 +591,9 @@ impl Link {
         let mut late: Vec<(NodeId, f64)> = late.map(|(node, n)| (*node, n.hope())).collect();
         late.retain(|(_, hope)| *hope >= WITNESS);
         late.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        let late = late.into_iter().take(MAX_LATE).map(|(node, _)| node).collect();
+        let long_address = self.address.and_then(RadioAddress::long);
+        let most_late = MAX_LATE - long_address.map_or(0, |_| LONG_ADDRESS_NODES);
+        let late = late.into_iter().take(most_late).map(|(node, _)| node).collect();
         let version = self.hello_version(now);
 
         // The promise is the longest interval: the hello that lengthens it may be lost.
@@ -594,7 +608,8 @@ impl Link {
             knows_older: self.versions.oldest < version,
             newer: (self.versions.newest - version).min(MAX_NEWER),
             uses,
-            address: self.address,
+            short_address: self.address.and_then(RadioAddress::short),
+            long_address,
         }
     }
 
@@ -619,7 +634,8 @@ impl Hello {
             knows_older: false,
             newer: 0,
             uses: None,
-            address: None,
+            short_address: None,
+            long_address: None,
         }
     }
 }

@@ -100,7 +100,7 @@ impl Neighbor {
             missing: hello.missing().collect(),
             neighbors: hello.neighbors,
             versions: hello.versions(received.version),
-            address: hello.address,
+            address: hello.address(),
             busy_before: Duration::ZERO,
             exposure: Exposure::default(),
             asks: 0,
@@ -134,7 +134,7 @@ impl Neighbor {
         self.missing = hello.missing().collect();
         self.neighbors = hello.neighbors;
         self.versions = hello.versions(received.version);
-        self.address = hello.address;
+        self.address = hello.address();
     }
 
     /// Returns the versions of the wire format that it understands, as its last hello tells.

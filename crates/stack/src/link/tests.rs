@@ -2,6 +2,7 @@
 
 use super::*;
 use ncmesh_engine::rng::stream;
+use ncmesh_wire::{LongAddress, ShortAddress};
 
 const ME: NodeId = NodeId(1);
 /// The neighbour that falls silent.
@@ -97,7 +98,8 @@ fn a_neighbour_is_where_its_latest_hello_says() {
         link.address_of(neighbor)
     };
     let mut link = Link::new(LinkConfig::default(), Versions::OWN, at(0));
-    let [first, second] = [1, 2].map(|last| Some(RadioAddress([10, 0, 0, last])));
+    let first = Some(RadioAddress::Short(ShortAddress([10, 0, 0, 1])));
+    let second = Some(RadioAddress::Long(LongAddress([2, 0, 0, 0, 0, 2, 0, 0])));
     assert_eq!(link.address_of(neighbor), None);
     assert_eq!(told(&mut link, 5, first), first);
     assert_eq!(told(&mut link, 6, second), second);

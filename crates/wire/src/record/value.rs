@@ -2,7 +2,7 @@
 
 use super::{Bits, Kind, Malformed, Named, Value};
 use crate::cursor::{Reader, Writer};
-use crate::id::{FlowId, NodeId, RadioAddress, StartId};
+use crate::id::{FlowId, LongAddress, NodeId, ShortAddress, StartId};
 use crate::layout::Length;
 
 macro_rules! numbers {
@@ -33,8 +33,10 @@ numbers! {
     u64: 8, u64, u64::from, u64::from;
     NodeId: 2, u16, |node: Self| node.0, NodeId;
     StartId: 8, u64, |start: Self| start.0, StartId;
-    RadioAddress: 4, u32, |at: Self| u32::from_be_bytes(at.0),
-        |at: u32| RadioAddress(at.to_be_bytes());
+    ShortAddress: 4, u32, |at: Self| u32::from_be_bytes(at.0),
+        |at: u32| ShortAddress(at.to_be_bytes());
+    LongAddress: 8, u64, |at: Self| u64::from_be_bytes(at.0),
+        |at: u64| LongAddress(at.to_be_bytes());
 }
 
 impl Value<'_> for Option<u8> {

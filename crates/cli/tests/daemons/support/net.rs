@@ -112,6 +112,44 @@ impl Segment {
         added.is_ok()
     }
 
+    /// Takes all addresses of IP from the interface of host `i`, those of IPv6 for good.
+    pub(crate) fn strip(&self, i: usize) {
+        self.ip(i, "address flush dev mesh0");
+        let set = self.run(i, "sysctl -q -w net.ipv6.conf.mesh0.disable_ipv6=1");
+        assert!(set.status.success(), "{set:?}");
+    }
+
+    /// Runs a program of Python at host `i`. Returns whether that is possible; if not, the test is
+    /// skipped and must return.
+    pub(crate) fn python(&self, i: usize, program: &str) -> bool {
+        let ran = run("ip", &["netns", "exec", self.host(i), "python3", "-c", program]);
+        if let Err(reason) = &ran {
+            skip(format_args!("frames cannot be made here: {reason}"));
+        }
+        ran.is_ok()
+    }
+
+    /// Counts UDP packets of more than 500 bytes that reach host `i`, by kind. Returns whether that
+    /// is possible; if not, the test is skipped and must return.
+    pub(crate) fn count(&self, i: usize) -> bool {
+        let long = "iifname mesh0 ip protocol udp ip length > 500";
+        let rules = format!(
+            "add table ip count; add counter ip count unicast; add counter ip count broadcast; \
+             add chain ip count arriving {{ type filter hook prerouting priority -300; }}; \
+             add rule ip count arriving {long} meta pkttype host counter name unicast; \
+             add rule ip count arriving {long} meta pkttype broadcast counter name broadcast"
+        );
+        self.filter(i, &rules)
+    }
+
+    /// Returns how many were counted of a kind, `unicast` or `broadcast`.
+    pub(crate) fn counted(&self, i: usize, kind: &str) -> u64 {
+        let listed = self.run(i, &format!("nft list counter ip count {kind}"));
+        let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+        let mut words = text.split_whitespace().skip_while(|word| *word != "packets").skip(1);
+        words.next().unwrap().parse().unwrap()
+    }
+
     /// Adds the interface of host `i`.
     pub(crate) fn plug(&self, i: usize) -> Result<(), String> {
         let bridge = &self.names[0];

@@ -1,0 +1,415 @@
+//! Questions to nl80211, the kernel's interface to Wi-Fi, over generic netlink.
+//!
+//! A question has one interface, and an answer is one message; so a few lines read and write them.
+//! Numbers are those of `linux/genetlink.h` and `linux/nl80211.h`.
+
+use rtnetlink::packet_core::{NLM_F_ACK, NLM_F_REQUEST};
+use rtnetlink::sys::Socket;
+use rtnetlink::sys::protocols::NETLINK_GENERIC;
+use std::io;
+
+/// Type of messages to the controller of generic netlink, its command that asks for a family, and
+/// the attributes of that.
+const CONTROLLER: u16 = 0x10;
+const GET_FAMILY: u8 = 3;
+const FAMILY_ID: u16 = 1;
+const FAMILY_NAME: u16 = 2;
+/// Attribute of every question: the interface.
+const IFINDEX: u16 = 3;
+/// Command that asks for type and channel of an interface, and the attributes of its answer.
+const GET_INTERFACE: u8 = 5;
+const IFTYPE: u16 = 5;
+const FREQUENCY: u16 = 38;
+const CHANNEL_TYPE: u16 = 39;
+const CHANNEL_WIDTH: u16 = 159;
+/// Command that asks for the settings of a mesh interface, and the attributes of its answer.
+const GET_MESH_CONFIG: u8 = 28;
+const MESH_CONFIG: u16 = 35;
+const FORWARDING: u16 = 19;
+/// Command that asks whether a station sleeps between beacons, and the attribute of its answer.
+const GET_POWER_SAVE: u8 = 62;
+const PS_STATE: u16 = 93;
+/// Command that sets the rate of broadcasts, and its attribute, in units of 100 kbit/s.
+const SET_MCAST_RATE: u8 = 92;
+const MCAST_RATE: u16 = 107;
+/// Highest frequency of the 2.4 GHz band, MHz, and the lowest rates of the bands.
+const HIGHEST_24_GHZ: u32 = 2484;
+const LOWEST_24_GHZ: u32 = 10;
+const LOWEST_5_GHZ: u32 = 60;
+/// Lengths of the headers of netlink and of generic netlink, bytes.
+const HEADER: usize = 16;
+const GENERIC_HEADER: usize = 4;
+/// Type of messages that carry an error, zero for an acknowledgment.
+const ERROR: u16 = 2;
+/// Bits of an attribute's type that are flags.
+const FLAGS: u16 = 0xC000;
+
+/// Attribute of a question.
+struct Attribute<'a> {
+    kind: u16,
+    value: &'a [u8],
+}
+
+ncmesh_engine::choices! {
+    /// Type of a Wi-Fi interface.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Mode {
+        /// Ad-hoc mode (IBSS).
+        AdHoc = "ad-hoc",
+        /// Client of an access point.
+        Station = "station",
+        /// Access point.
+        AccessPoint = "access point",
+        /// Monitor.
+        Monitor = "monitor",
+        /// Mesh of 802.11s.
+        Mesh = "mesh",
+        /// Outside the context of a cell (OCB), for vehicles.
+        Outside = "outside a cell",
+        /// Another one.
+        Other = "another type",
+    }
+}
+
+ncmesh_engine::choices! {
+    /// Width of a channel.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Width {
+        /// 20 MHz without HT.
+        NoHt = "20 MHz without HT",
+        /// 20 MHz with HT.
+        Mhz20 = "20 MHz with HT",
+        /// 40 MHz.
+        Mhz40 = "40 MHz",
+        /// 80 MHz.
+        Mhz80 = "80 MHz",
+        /// 160 MHz.
+        Mhz160 = "160 MHz",
+        /// Another one.
+        Other = "another width",
+    }
+}
+
+impl Mode {
+    /// Returns the type that has this number in nl80211.
+    pub(super) fn from_number(number: u32) -> Self {
+        match number {
+            1 => Self::AdHoc,
+            2 => Self::Station,
+            3 => Self::AccessPoint,
+            6 => Self::Monitor,
+            7 => Self::Mesh,
+            11 => Self::Outside,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Width {
+    /// Returns the width that has this number in nl80211.
+    pub(super) fn from_number(number: u32) -> Self {
+        match number {
+            0 => Self::NoHt,
+            1 => Self::Mhz20,
+            2 => Self::Mhz40,
+            3 | 4 => Self::Mhz80,
+            5 => Self::Mhz160,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Type and channel of an interface, as far as the kernel tells them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Channel {
+    pub(super) mode: Option<Mode>,
+    pub(super) frequency_mhz: Option<u32>,
+    pub(super) width: Option<Width>,
+}
+
+/// Returns type and channel of an interface. `None` if it is no radio.
+pub(super) fn channel(index: u32) -> Option<Channel> {
+    ask(GET_INTERFACE, index).and_then(|answer| parse_channel(&answer))
+}
+
+/// Returns whether the interface forwards frames by itself. `None` if it is not in a mesh, or the
+/// kernel does not say.
+///
+/// With `mesh_fwding`, which is the default, every node of a mesh (802.11s) hears every other one
+/// through the kernel's own forwarding. There are no hops left to code over, and each broadcast is
+/// repeated by all. Nodes of ncmesh then treat every node as a neighbour.
+pub(super) fn forwards(index: u32) -> Option<bool> {
+    ask(GET_MESH_CONFIG, index).and_then(|answer| parse_forwarding(&answer))
+}
+
+/// Returns whether the radio sleeps while it has nothing to send.
+pub(super) fn saves_power(index: u32) -> Option<bool> {
+    ask(GET_POWER_SAVE, index).and_then(|answer| parse_power_save(&answer))
+}
+
+/// Rate of broadcasts that was set. The lowest rate of the band, which is the default, is set again
+/// on drop: the kernel does not tell the one from before.
+#[derive(Debug)]
+pub(super) struct RateSet {
+    index: u32,
+}
+
+impl RateSet {
+    /// Sets the rate, in units of 100 kbit/s.
+    ///
+    /// # Errors
+    /// The interface is no radio in ad-hoc or mesh mode, its band has no such rate, or this process
+    /// lacks `CAP_NET_ADMIN`.
+    pub(super) fn new(index: u32, units_of_100k: u32) -> io::Result<Self> {
+        set_broadcast_rate(index, units_of_100k).map(|()| Self { index })
+    }
+}
+
+impl Drop for RateSet {
+    fn drop(&mut self) {
+        let frequency = channel(self.index).and_then(|channel| channel.frequency_mhz);
+        let is_high = frequency.is_some_and(|mhz| mhz > HIGHEST_24_GHZ);
+        let lowest = if is_high { LOWEST_5_GHZ } else { LOWEST_24_GHZ };
+        // The interface may be gone, and its rate with it.
+        let _ = set_broadcast_rate(self.index, lowest);
+    }
+}
+
+fn set_broadcast_rate(index: u32, units_of_100k: u32) -> io::Result<()> {
+    let socket = Socket::new(NETLINK_GENERIC)?;
+    let family = family(&socket)?;
+    let question = request(
+        Header { kind: family, flags: NLM_F_REQUEST | NLM_F_ACK, command: SET_MCAST_RATE },
+        &[
+            Attribute { kind: IFINDEX, value: &index.to_ne_bytes() },
+            Attribute { kind: MCAST_RATE, value: &units_of_100k.to_ne_bytes() },
+        ],
+    );
+    socket.send(&question, 0)?;
+    parse_outcome(&socket.recv_from_full()?.0)
+}
+
+/// Returns the answer to a question about an interface.
+fn ask(command: u8, index: u32) -> Option<Vec<u8>> {
+    let answer = || -> io::Result<Vec<u8>> {
+        let socket = Socket::new(NETLINK_GENERIC)?;
+        let header = Header { kind: family(&socket)?, flags: NLM_F_REQUEST, command };
+        let interface = Attribute { kind: IFINDEX, value: &index.to_ne_bytes() };
+        socket.send(&request(header, &[interface]), 0)?;
+        Ok(socket.recv_from_full()?.0)
+    };
+    answer().ok()
+}
+
+/// Returns the number that nl80211 has in messages.
+fn family(socket: &Socket) -> io::Result<u16> {
+    let header = Header { kind: CONTROLLER, flags: NLM_F_REQUEST, command: GET_FAMILY };
+    let name = Attribute { kind: FAMILY_NAME, value: b"nl80211\0" };
+    socket.send(&request(header, &[name]), 0)?;
+    let answer = socket.recv_from_full()?.0;
+    let family = attribute(body(&answer), FAMILY_ID).and_then(|id| id.first_chunk().copied());
+    family.map(u16::from_ne_bytes).ok_or(io::ErrorKind::Unsupported.into())
+}
+
+/// Headers of a question.
+struct Header {
+    kind: u16,
+    flags: u16,
+    command: u8,
+}
+
+fn request(header: Header, attributes: &[Attribute<'_>]) -> Vec<u8> {
+    let length = |attribute: &Attribute<'_>| (4 + attribute.value.len()).next_multiple_of(4);
+    let length = HEADER + GENERIC_HEADER + attributes.iter().map(length).sum::<usize>();
+    let mut message = Vec::with_capacity(length);
+    message.extend((length as u32).to_ne_bytes());
+    message.extend(header.kind.to_ne_bytes());
+    message.extend(header.flags.to_ne_bytes());
+    // Sequence number and port, for which a socket of one question has no use.
+    message.extend([0; 8]);
+    message.extend([header.command, 1, 0, 0]);
+    for Attribute { kind, value } in attributes {
+        message.extend((4 + value.len() as u16).to_ne_bytes());
+        message.extend(kind.to_ne_bytes());
+        message.extend(*value);
+        message.resize(message.len().next_multiple_of(4), 0);
+    }
+    message
+}
+
+fn parse_channel(answer: &[u8]) -> Option<Channel> {
+    let body = body(answer);
+    let mode = number(body, IFTYPE)?;
+    // Older drivers tell the type of a channel instead of its width: none is one without HT.
+    let width =
+        number(body, CHANNEL_WIDTH).or_else(|| number(body, CHANNEL_TYPE).map(|kind| kind.min(2)));
+    Some(Channel {
+        mode: Some(Mode::from_number(mode)),
+        frequency_mhz: number(body, FREQUENCY),
+        width: width.map(Width::from_number),
+    })
+}
+
+fn parse_forwarding(answer: &[u8]) -> Option<bool> {
+    let config = attribute(body(answer), MESH_CONFIG)?;
+    attribute(config, FORWARDING)?.first().map(|forwards| *forwards != 0)
+}
+
+fn parse_power_save(answer: &[u8]) -> Option<bool> {
+    number(body(answer), PS_STATE).map(|state| state != 0)
+}
+
+/// Returns the outcome that an acknowledgment tells.
+fn parse_outcome(answer: &[u8]) -> io::Result<()> {
+    let code = answer.get(HEADER..).and_then(|code| code.first_chunk().copied());
+    match code.map(i32::from_ne_bytes) {
+        Some(0) if kind(answer) == Some(ERROR) => Ok(()),
+        Some(code) if kind(answer) == Some(ERROR) => {
+            Err(io::Error::from_raw_os_error(code.saturating_neg()))
+        }
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+fn kind(message: &[u8]) -> Option<u16> {
+    message.get(4..6).map(|kind| u16::from_ne_bytes([kind[0], kind[1]]))
+}
+
+/// Returns the attributes of an answer; none of an error.
+fn body(message: &[u8]) -> &[u8] {
+    if kind(message) == Some(ERROR) {
+        return &[];
+    }
+    message.get(HEADER + GENERIC_HEADER..).unwrap_or_default()
+}
+
+/// Returns the number that the attribute `wanted` holds.
+fn number(bytes: &[u8], wanted: u16) -> Option<u32> {
+    attribute(bytes, wanted)?.first_chunk().copied().map(u32::from_ne_bytes)
+}
+
+/// Returns the value of the attribute `wanted`.
+fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    while let Some(header) = bytes.first_chunk::<4>() {
+        let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        let kind = u16::from_ne_bytes([header[2], header[3]]) & !FLAGS;
+        let value = bytes.get(4..length)?;
+        if kind == wanted {
+            return Some(value);
+        }
+        bytes = bytes.get(length.next_multiple_of(4)..)?;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns an attribute with its padding.
+    fn attribute_of(kind: u16, value: &[u8]) -> Vec<u8> {
+        let header = Header { kind: 0, flags: 0, command: 0 };
+        request(header, &[Attribute { kind, value }])[HEADER + GENERIC_HEADER..].to_vec()
+    }
+
+    /// Returns an answer of nl80211 with these attributes.
+    fn answer(attributes: &[Vec<u8>]) -> Vec<u8> {
+        let mut message = request(Header { kind: 30, flags: 0, command: 7 }, &[]);
+        message.extend(attributes.concat());
+        let length = (message.len() as u32).to_ne_bytes();
+        message[..4].copy_from_slice(&length);
+        message
+    }
+
+    /// An answer to `GET_INTERFACE` of a radio in ad-hoc mode, `2412 HT20`, as a little-endian
+    /// kernel lays it out: name, index, type, device, MAC address, generation, frequency, type of
+    /// channel, width, and center.
+    const ADHOC: &str = "74000000 1e00 0000 00000000 00000000 07 01 0000 \
+        0a00 0400 776c616e31000000 0800 0300 05000000 0800 0500 01000000 0800 0100 01000000 \
+        0a00 0600 020000000100 0000 0800 2e00 05000000 0800 2600 6c090000 0800 2700 01000000 \
+        0800 9f00 01000000 0800 a000 6c090000";
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn type_and_channel_are_read_from_a_whole_answer() {
+        let digits: Vec<char> = ADHOC.chars().filter(|c| c.is_ascii_hexdigit()).collect();
+        let byte =
+            |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap();
+        let whole: Vec<u8> = digits.chunks(2).map(byte).collect();
+        let channel = parse_channel(&whole).unwrap();
+        assert_eq!(channel.mode, Some(Mode::AdHoc));
+        assert_eq!((channel.frequency_mhz, channel.width), (Some(2412), Some(Width::Mhz20)));
+        for cut in 0..whole.len() {
+            let _ = parse_channel(&whole[..cut]);
+        }
+    }
+
+    #[test]
+    fn a_channel_without_ht_is_told_apart_also_by_old_drivers() {
+        let iftype = attribute_of(IFTYPE, &1_u32.to_ne_bytes());
+        for (kind, number, width) in [
+            (CHANNEL_WIDTH, 0_u32, Some(Width::NoHt)),
+            (CHANNEL_WIDTH, 2, Some(Width::Mhz40)),
+            (CHANNEL_WIDTH, 77, Some(Width::Other)),
+            (CHANNEL_TYPE, 0, Some(Width::NoHt)),
+            (CHANNEL_TYPE, 1, Some(Width::Mhz20)),
+            (CHANNEL_TYPE, 3, Some(Width::Mhz40)),
+            (FREQUENCY, 2412, None),
+        ] {
+            let told = answer(&[iftype.clone(), attribute_of(kind, &number.to_ne_bytes())]);
+            assert_eq!(parse_channel(&told).unwrap().width, width);
+        }
+    }
+
+    #[test]
+    fn forwarding_is_found_among_other_settings() {
+        for forwarding in [0, 1] {
+            let settings =
+                [attribute_of(6, &[31]), attribute_of(FORWARDING, &[forwarding])].concat();
+            let told = answer(&[
+                attribute_of(IFINDEX, &7_u32.to_ne_bytes()),
+                attribute_of(MESH_CONFIG | 0x8000, &settings),
+            ]);
+            assert_eq!(parse_forwarding(&told), Some(forwarding == 1));
+        }
+    }
+
+    #[test]
+    fn power_save_is_told() {
+        for state in [0_u32, 1] {
+            let told = answer(&[attribute_of(PS_STATE, &state.to_ne_bytes())]);
+            assert_eq!(parse_power_save(&told), Some(state == 1));
+        }
+    }
+
+    #[test]
+    fn a_request_for_a_rate_is_acknowledged_or_refused() {
+        let acknowledged = |code: i32| {
+            let mut message = request(Header { kind: ERROR, flags: 0, command: 0 }, &[]);
+            message[HEADER..].copy_from_slice(&code.to_ne_bytes());
+            message
+        };
+        assert!(parse_outcome(&acknowledged(0)).is_ok());
+        let refused = parse_outcome(&acknowledged(-95)).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(95));
+        for odd in [&[][..], &[0; 17], &answer(&[])] {
+            assert!(parse_outcome(odd).is_err());
+        }
+        assert!(parse_outcome(&acknowledged(i32::MIN)).is_err());
+    }
+
+    #[test]
+    fn answers_that_say_nothing_are_survived() {
+        let error = request(Header { kind: ERROR, flags: 0, command: 0 }, &[]);
+        let other = answer(&[attribute_of(IFINDEX, &[0; 4])]);
+        for told in [&[][..], &[0; 3], &[255; 64], &[0; 64], &error, &other] {
+            assert_eq!(parse_forwarding(told), None);
+            assert_eq!(parse_power_save(told), None);
+            assert_eq!(parse_channel(told), None);
+        }
+        // The loopback interface is no radio.
+        assert_eq!(forwards(1), None);
+        assert_eq!(channel(1), None);
+        assert!(RateSet::new(1, 240).is_err());
+    }
+}

@@ -1,0 +1,874 @@
+//! A port on a network interface: real radios in ad-hoc or mesh mode, cables, VPNs.
+//!
+//! Data waits here, where it can still be coded, and not in the driver's queue: the next frame is
+//! made when less than half of the send buffer is in use. Drivers that let go of a frame as soon as
+//! they have it give no such back-pressure; then the rate limit alone holds frames back.
+//!
+//! Unicast frames go to the address that their receiver tells in its hellos: a MAC address, or one
+//! of IPv4 or IPv6 if the kernel knows its hardware address. Otherwise they go out as broadcasts,
+//! and the kernel is made to ask for the address: a frame that waits for an answer to ARP would
+//! hold back all frames behind it for up to three seconds. A socket of their own makes sure of
+//! that.
+//!
+//! The address that this node tells is its interface's, or the one that the kernel puts into its
+//! broadcasts. Where a frame came from means nothing, because anybody can send on what was heard. A
+//! node behind a translation of addresses tells one that no neighbour can resolve, so frames for it
+//! stay broadcasts.
+//!
+//! The state of the interface is watched by rtnetlink. While it cannot send, nothing is asked of
+//! the node, and nothing is lost.
+
+use super::interface::{Mac, Trouble};
+use super::link::{self, EVERYONE};
+use super::pacing::{BackPressure, Cost, DEFAULT_RATE, Pacing, limits};
+use super::peers::{Heard, Peers};
+use super::sockets::{Full, Sockets, Source, Target, source};
+use super::watch::Watch;
+use super::ways::Way;
+use super::{Radio, RadioEvent, nl80211};
+use crate::alarm::Alarm;
+use crate::config::{BroadcastRate, PortConfig, Rate};
+use ncmesh_engine::{TxReport, TxResult};
+use ncmesh_wire::{LongAddress, RadioAddress, ShortAddress};
+use nix::ifaddrs::getifaddrs;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Pause after the sockets could not be opened.
+const REBIND_PAUSE: Duration = Duration::from_secs(1);
+/// Least time between two questions for the hardware address of a neighbour.
+const ASK_PAUSE: Duration = Duration::from_secs(5);
+/// Port of the discard service (RFC 863). A packet to it makes the kernel ask for an address.
+const DISCARD_PORT: u16 = 9;
+/// Pause after the kernel refused a frame.
+const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+/// Longest wait for unicast frames that the driver holds, if there is room for broadcasts: the time
+/// for which it repeats a frame of 1,500 bytes, eight times 12 ms at 1 Mbit/s. A neighbour that
+/// does not acknowledge must not hold back the others.
+const UNICAST_PATIENCE: Duration = Duration::from_millis(100);
+
+/// Reason why a port cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// The interface does not exist.
+    #[error("interface = {name:?}: there is no such interface; there are: {known}")]
+    NoInterface {
+        /// Name of the configured interface.
+        name: String,
+        /// Names of the interfaces that there are.
+        known: String,
+    },
+    /// The interface carries no frames of this kind.
+    #[error(
+        "kind = \"link\": {0} has no MAC address, so no frames of Ethernet; \
+         set kind = \"udp\" and peers"
+    )]
+    NoMac(String),
+    /// The interface cannot broadcast.
+    #[error(
+        "broadcast: {0} has no broadcast address of its own; \
+         give one, for instance \"10.1.255.255\", or peers"
+    )]
+    NoBroadcast(String),
+    /// Frames are too long for the interface.
+    #[error(
+        "mtu = {mtu} does not fit {interface}, \
+         whose packets carry at most {fits} bytes in a {carrier}"
+    )]
+    Mtu {
+        /// Configured MTU, bytes.
+        mtu: usize,
+        /// Name of the interface.
+        interface: String,
+        /// Largest MTU that would fit, bytes.
+        fits: usize,
+        /// Carrier of a frame, for people.
+        carrier: &'static str,
+    },
+    /// This process may not send frames of an EtherType.
+    #[error(
+        "frames without IP on {0} need the right CAP_NET_RAW: {1}; start as root, \
+         `setcap cap_net_raw+ep $(command -v ncmesh)`, or AmbientCapabilities=CAP_NET_RAW and \
+         AF_PACKET in RestrictAddressFamilies of the systemd unit; or set [radio] kind = \"udp\""
+    )]
+    NoRight(String, io::Error),
+    /// Another program uses the port or the EtherType.
+    #[error(
+        "{carried} on {interface} is in use; stop the other program \
+         (a second ncmesh daemon?) or set another [radio] {setting} on all nodes"
+    )]
+    InUse {
+        /// Thing that is in use, such as `UDP port 7117`.
+        carried: String,
+        /// Name of the interface.
+        interface: String,
+        /// Setting that has another one.
+        setting: &'static str,
+    },
+    /// Another error of the operating system.
+    #[error("cannot open a socket on {0}: {1}")]
+    Io(String, io::Error),
+}
+
+impl PortError {
+    /// Returns whether a setting is wrong. The message then begins with the setting's name.
+    #[must_use]
+    pub fn is_setting(&self) -> bool {
+        matches!(
+            self,
+            Self::NoInterface { .. } | Self::NoMac(_) | Self::NoBroadcast(_) | Self::Mtu { .. }
+        )
+    }
+}
+
+/// Port on a network interface.
+pub struct Port {
+    config: PortConfig,
+    watch: Watch,
+    /// The sockets, once the interface was able to send.
+    sockets: Option<Bound>,
+    /// Nodes that frames are sent to, where they are not broadcast.
+    peers: Option<Peers>,
+    /// Rate of broadcasts that this daemon set.
+    broadcast_rate: Option<nl80211::RateSet>,
+    /// Why the rate of broadcasts could not be set.
+    rate_problem: Option<String>,
+    /// IPv4 address that the kernel sends broadcasts from.
+    source: Option<Ipv4Addr>,
+    /// When the kernel was made to ask for the hardware addresses of neighbours, for `ASK_PAUSE`.
+    asked_at: BTreeMap<IpAddr, Instant>,
+    pacing: Pacing,
+    alarm: Alarm,
+    /// Whether the daemon waits for a grant.
+    requested: bool,
+    /// Frame that waits for the kernel.
+    sending: Option<Sending>,
+    /// Since when the driver holds unicast frames.
+    unicast_full: Option<Instant>,
+    /// Source of the frame that was received last.
+    heard_from: Option<Source>,
+    pressure: BackPressure,
+    /// Whether the interface changed since `hints` were made.
+    is_dirty: bool,
+    /// Hints that the daemon shows.
+    hints: Vec<String>,
+    /// Description that the daemon shows.
+    description: String,
+    /// Whether the kernel refuses frames, which is logged once.
+    refused: bool,
+}
+
+/// Sockets, and the interface and the way that they are for.
+struct Bound {
+    sockets: Sockets,
+    place: link::Place,
+    way: Way,
+}
+
+/// Frame on its way to the kernel, perhaps in several datagrams.
+#[derive(Debug, PartialEq, Eq)]
+struct Sending {
+    frame: Vec<u8>,
+    targets: Vec<Target>,
+    /// How many of them are done.
+    done: usize,
+    /// Whether the kernel took one.
+    is_sent: bool,
+    /// The last error.
+    error: Option<String>,
+}
+
+impl Port {
+    /// Opens the port. Waits for the interface if it exists but cannot send yet, or if the
+    /// configuration has a pattern of names. Call it within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`PortError`].
+    pub fn open(config: &PortConfig) -> Result<Self, PortError> {
+        let wanted = &config.interface;
+        let failed = |e| PortError::Io(wanted.clone(), e);
+        let watch = Watch::open(wanted).map_err(failed)?;
+        let interface = watch.interface();
+        let is_there = interface.index().is_some();
+        if !is_there && interface.pattern().is_none() {
+            return Err(PortError::NoInterface { name: wanted.clone(), known: known_interfaces() });
+        }
+        let way = Way::of(config, interface);
+        if way == Way::Link {
+            link::check_right().map_err(|e| PortError::NoRight(wanted.clone(), e))?;
+        }
+        // Frames that are longer than the interface's MTU would be cut, and a lost half loses both.
+        let fits = interface.mtu().saturating_sub(way.overhead());
+        if is_there && config.mtu > fits {
+            let interface = interface.name().to_owned();
+            let carrier = way.carrier();
+            return Err(PortError::Mtu { mtu: config.mtu, interface, fits, carrier });
+        }
+        let (pacing, pressure) = limits(config.rate, Instant::now());
+        let mut port = Self {
+            pacing,
+            pressure,
+            alarm: Alarm::new().map_err(failed)?,
+            config: config.clone(),
+            watch,
+            sockets: None,
+            peers: config.peers.as_deref().map(Peers::new),
+            broadcast_rate: None,
+            rate_problem: None,
+            source: None,
+            asked_at: BTreeMap::new(),
+            requested: false,
+            sending: None,
+            unicast_full: None,
+            heard_from: None,
+            is_dirty: true,
+            hints: Vec::new(),
+            description: String::new(),
+            refused: false,
+        };
+        port.description = port.described();
+        match port.trouble() {
+            Some(Trouble::NoBroadcast) => return Err(PortError::NoBroadcast(port.name())),
+            Some(Trouble::NoMac) => return Err(PortError::NoMac(port.name())),
+            _ => {}
+        }
+        port.bind()?;
+        Ok(port)
+    }
+
+    fn name(&self) -> String {
+        self.watch.interface().name().to_owned()
+    }
+
+    fn way(&self) -> Way {
+        Way::of(&self.config, self.watch.interface())
+    }
+
+    /// Returns what keeps the port from sending.
+    fn trouble(&self) -> Option<Trouble> {
+        let interface = self.watch.interface();
+        let of_way = || match self.way() {
+            Way::Link => interface.mac().is_none().then_some(Trouble::NoMac),
+            Way::Ipv4 if interface.address().is_none() => Some(Trouble::NoAddress),
+            Way::Ipv4 => self.broadcast().is_none().then_some(Trouble::NoBroadcast),
+            Way::Ipv6 => interface.link_local().is_none().then_some(Trouble::NoLinkLocal),
+            Way::Peers => None,
+        };
+        // Whether it is up changes often; that it cannot carry such frames at all does not.
+        let no_mac = || of_way().filter(|trouble| *trouble == Trouble::NoMac);
+        match interface.trouble() {
+            Some(Trouble::Down | Trouble::NoCarrier) => no_mac().or_else(|| interface.trouble()),
+            other => other.or_else(of_way),
+        }
+    }
+
+    /// Returns the broadcast address of IPv4.
+    fn broadcast(&self) -> Option<Ipv4Addr> {
+        let address = self.watch.interface().address();
+        self.config.broadcast.or(address.and_then(|address| address.broadcast))
+    }
+
+    /// Returns the interface as sockets are bound to it.
+    fn place(&self) -> Option<link::Place> {
+        let interface = self.watch.interface();
+        let is_bridge_port = interface.is_bridge_port();
+        let ethertype = self.config.ethertype();
+        interface.index().map(|index| link::Place { index, ethertype, is_bridge_port })
+    }
+
+    /// Returns whether there are sockets on the interface as it is.
+    fn is_bound(&self) -> bool {
+        let way = self.way();
+        let place = self.place();
+        self.sockets.as_ref().is_some_and(|bound| bound.way == way && Some(bound.place) == place)
+    }
+
+    /// Opens sockets on the interface, unless they are open or it cannot send.
+    fn bind(&mut self) -> Result<(), PortError> {
+        let Some(place) = self.place() else { return Ok(()) };
+        if self.trouble().is_some() || self.is_bound() {
+            return Ok(());
+        }
+        // The new ones may need what the old ones hold.
+        self.sockets = None;
+        let way = self.way();
+        let name = self.name();
+        let sockets =
+            Sockets::open(&self.config, way, &name, place).map_err(|e| match e.kind() {
+                io::ErrorKind::AddrInUse => {
+                    let port = self.config.port();
+                    let (carried, setting) = match way {
+                        Way::Link => (format!("EtherType {:#06x}", place.ethertype), "ethertype"),
+                        Way::Ipv4 | Way::Ipv6 | Way::Peers => (format!("UDP port {port}"), "port"),
+                    };
+                    PortError::InUse { carried, interface: name.clone(), setting }
+                }
+                io::ErrorKind::PermissionDenied if way == Way::Link => {
+                    PortError::NoRight(name.clone(), e)
+                }
+                _ => PortError::Io(name.clone(), e),
+            })?;
+        self.sockets = Some(Bound { sockets, place, way });
+        self.set_broadcast_rate(place.index);
+        self.pressure = BackPressure::new(self.config.rate.is_none(), Instant::now());
+        Ok(())
+    }
+
+    /// Sets the rate of broadcasts that the configuration has, if it has one.
+    fn set_broadcast_rate(&mut self, index: u32) {
+        let BroadcastRate::Set(units) = self.config.broadcast_rate else { return };
+        self.rate_problem = None;
+        match nl80211::RateSet::new(index, units) {
+            Ok(set) => self.broadcast_rate = Some(set),
+            Err(e) => {
+                let name = self.name();
+                self.rate_problem = Some(format!(
+                    "{name} does not take [radio] broadcast_rate: {e}; it is for radios in ad-hoc \
+                     or mesh mode, with a rate of their band, and needs CAP_NET_ADMIN; see \
+                     `ncmesh doctor --radio`"
+                ));
+            }
+        }
+    }
+
+    /// Does what a change of the interface asks for. Returns whether description or hints changed.
+    fn handle_change(&mut self) -> bool {
+        self.is_dirty = false;
+        let name = self.name();
+        let everyone = self.broadcast().filter(|_| self.way() == Way::Ipv4);
+        self.source = everyone.and_then(|everyone| {
+            source(&name, SocketAddrV4::new(everyone, self.config.port())).ok()
+        });
+        let trouble = self.trouble().map(|trouble| trouble.text(&name));
+        let problem = trouble.or_else(|| self.bind().err().map(|e| e.to_string()));
+        let problem = problem.or_else(|| self.mtu_problem());
+        let mut hints = Vec::from_iter(problem.or_else(|| self.pressure_hint()));
+        hints.extend(self.forwarding_hint());
+        hints.extend(self.rate_problem.clone());
+        hints.extend(self.bridge_hint());
+        hints.extend(self.version_hint());
+        hints.extend(self.peers.iter().flat_map(Peers::hints));
+        let description = self.described();
+        if hints == self.hints && description == self.description {
+            return false;
+        }
+
+        // Each hint is logged once, when it appears.
+        for hint in hints.iter().filter(|hint| !self.hints.contains(hint)) {
+            tracing::warn!("{hint}");
+        }
+        if self.trouble().is_none() {
+            let from = self.told().map(|address| format!(", from {}", shown(self.way(), address)));
+            tracing::info!("{name} can send{}", from.unwrap_or_default());
+        }
+        self.hints = hints;
+        self.description = description;
+        true
+    }
+
+    /// Returns what this port is, and why, where the configuration does not say it.
+    fn described(&self) -> String {
+        let interface = self.watch.interface();
+        let name = interface.name();
+        if interface.index().is_none() {
+            return format!("waits for the interface {name}");
+        }
+        let PortConfig { kind, .. } = &self.config;
+        let port = self.config.port();
+        let what = match self.way() {
+            Way::Link => format!("link on {name}, EtherType {:#06x}", self.config.ethertype()),
+            Way::Ipv4 => format!("udp on {name}, port {port}"),
+            Way::Ipv6 => format!("udp on {name}, port {port}, group {}", self.config.group()),
+            Way::Peers => {
+                let peers = self.peers.as_ref().map_or(0, Peers::len);
+                format!("udp on {name}, port {port}, peers: {peers}")
+            }
+        };
+        let decided = match self.way() {
+            _ if kind.is_some() || self.config.chosen_kind().is_some() => None,
+            Way::Link => Some("it has a MAC address".to_owned()),
+            _ => Some("it has no MAC address".to_owned()),
+        };
+        let chosen = interface.pattern().map(|pattern| format!("the first of {pattern}"));
+        let reasons: Vec<String> = chosen.into_iter().chain(decided).collect();
+        if reasons.is_empty() { what } else { format!("{what} ({})", reasons.join("; ")) }
+    }
+
+    /// Returns what to do about a mesh interface that forwards by itself.
+    fn forwarding_hint(&self) -> Option<String> {
+        let name = self.name();
+        let index = self.watch.interface().index()?;
+        (nl80211::forwards(index) == Some(true)).then(|| {
+            format!(
+                "{name} forwards frames by itself, so that every node of the mesh looks like a \
+                 neighbour; `iw dev {name} set mesh_param mesh_fwding 0` on all nodes"
+            )
+        })
+    }
+
+    /// Returns which interface may be meant instead of a bridge: the only radio in it, or its only
+    /// port.
+    fn bridge_hint(&self) -> Option<String> {
+        let interface = self.watch.interface();
+        if !interface.is_bridge() {
+            return None;
+        }
+        let name = interface.name();
+        let net = Path::new("/sys/class/net");
+        let entries = net.join(name).join("brif").read_dir().ok()?.flatten();
+        let ports: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let is_radio = |port: &&String| net.join(port).join("phy80211").exists();
+        let meant = match (ports.as_slice(), ports.iter().filter(is_radio).collect::<Vec<_>>()) {
+            ([only], _) => only,
+            (_, radios) if radios.len() == 1 => radios[0],
+            _ => return None,
+        };
+        Some(format!(
+            "{name} is a bridge, so frames go out on all its ports; if {meant} is meant, set \
+             [radio] interface = {meant:?}"
+        ))
+    }
+
+    /// Returns what to do if IPv6 is used since there is no IPv4 address, and not because the
+    /// configuration says so.
+    fn version_hint(&self) -> Option<String> {
+        let is_meant = self.config.group.is_some();
+        (self.way() == Way::Ipv6 && !is_meant).then(|| {
+            let name = self.name();
+            let group = self.config.group();
+            format!(
+                "{name} has no IPv4 address, so frames go to the IPv6 group {group}, which nodes \
+                 with IPv4 do not hear; set [radio] group = \"{group}\" on all nodes, or add an \
+                 address"
+            )
+        })
+    }
+
+    /// Returns what to do about a driver that takes every frame at once.
+    fn pressure_hint(&self) -> Option<String> {
+        let name = self.name();
+        self.pressure.is_missing().then(|| {
+            format!(
+                "{name} takes every frame at once, whatever its channel carries, so no more \
+                 than {} Mbit/s is sent; set [radio] rate to what the channel carries",
+                DEFAULT_RATE.bits_per_second / 1e6
+            )
+        })
+    }
+
+    /// Returns what is wrong with the MTU of the interface. Short frames get through all the same.
+    fn mtu_problem(&self) -> Option<String> {
+        let mtu = self.watch.interface().mtu();
+        let name = self.name();
+        let overhead = self.way().overhead();
+        let wanted = self.config.mtu + overhead;
+        (wanted > mtu).then(|| {
+            let fits = mtu.saturating_sub(overhead);
+            format!(
+                "long frames are not sent: the MTU of {name} is {mtu} now; raise it to {wanted}, \
+                 or set [radio] mtu = {fits} on all nodes"
+            )
+        })
+    }
+
+    /// Returns the address that neighbours are told.
+    fn told(&self) -> Option<RadioAddress> {
+        match self.way() {
+            Way::Link => self.watch.interface().mac().map(|Mac([a, b, c, d, e, f])| {
+                RadioAddress::Long(LongAddress([a, b, c, d, e, f, 0, 0]))
+            }),
+            Way::Ipv4 => {
+                self.source.map(|address| RadioAddress::Short(ShortAddress(address.octets())))
+            }
+            Way::Ipv6 => self.watch.interface().link_local().map(|address| {
+                let [_, _, _, _, _, _, _, _, interface @ ..] = address.octets();
+                RadioAddress::Long(LongAddress(interface))
+            }),
+            Way::Peers => None,
+        }
+    }
+
+    /// Returns where a frame of `length` bytes for everyone goes.
+    fn everyone(&mut self, length: usize) -> Vec<Target> {
+        let port = self.config.port();
+        match self.way() {
+            Way::Link => Vec::from_iter(
+                self.watch.interface().mac().map(|from| Target::Mac { from, to: EVERYONE }),
+            ),
+            Way::Ipv4 => {
+                let all = self.broadcast().map(|all| SocketAddr::from((all, port)));
+                all.map(Target::Everyone).into_iter().collect()
+            }
+            Way::Ipv6 => {
+                vec![Target::Everyone(self.in_scope(self.config.group(), port))]
+            }
+            Way::Peers => {
+                let now = Instant::now();
+                let addresses = self.peers.as_mut().map(|peers| peers.addresses(length, now));
+                addresses.unwrap_or_default().into_iter().map(Target::Everyone).collect()
+            }
+        }
+    }
+
+    /// Returns an IPv6 address on this interface.
+    fn in_scope(&self, address: Ipv6Addr, port: u16) -> SocketAddr {
+        let scope = self.watch.interface().index().unwrap_or(0);
+        SocketAddrV6::new(address, port, 0, scope).into()
+    }
+
+    /// Returns where a frame for the neighbour goes that told this address. Makes the kernel ask
+    /// for a hardware address that it does not know. `None` if everyone has to hear it.
+    fn unicast(&mut self, address: RadioAddress) -> Option<Target> {
+        let port = self.config.port();
+        let to = match (self.way(), address) {
+            (Way::Link, RadioAddress::Long(LongAddress([to @ .., 0, 0]))) => {
+                // Not a group, which would be several nodes.
+                let is_one = to[0] & 1 == 0 && to != [0; 6];
+                let from = self.watch.interface().mac()?;
+                return is_one.then_some(Target::Mac { from, to: Mac(to) });
+            }
+            (Way::Ipv4, RadioAddress::Short(ShortAddress(address))) => {
+                SocketAddr::from((address, port))
+            }
+            (Way::Ipv6, RadioAddress::Long(LongAddress([a, b, c, d, e, f, g, h]))) => {
+                let address =
+                    Ipv6Addr::from([0xFE, 0x80, 0, 0, 0, 0, 0, 0, a, b, c, d, e, f, g, h]);
+                self.in_scope(address, port)
+            }
+            _ => return None,
+        };
+        if self.watch.interface().is_resolved(to.ip()) {
+            return Some(Target::One(to));
+        }
+        let now = Instant::now();
+        self.asked_at.retain(|_, at| now - *at < ASK_PAUSE);
+        if let Entry::Vacant(entry) = self.asked_at.entry(to.ip()) {
+            entry.insert(now);
+            if let Some(bound) = &self.sockets {
+                let mut to = to;
+                to.set_port(DISCARD_PORT);
+                bound.sockets.ask(to);
+            }
+        }
+        None
+    }
+
+    /// Returns the socket that the next frame has to wait for.
+    fn full(&mut self, now: Instant) -> Option<Full> {
+        match self.sockets.as_ref().and_then(|bound| bound.sockets.full()) {
+            // Where a frame goes is known when it is made, so it waits for both sockets.
+            Some(Full::Unicast) => {
+                let since = *self.unicast_full.get_or_insert(now);
+                (now < since + UNICAST_PATIENCE).then_some(Full::Unicast)
+            }
+            Some(Full::Main) => Some(Full::Main),
+            None => {
+                self.unicast_full = None;
+                None
+            }
+        }
+    }
+
+    /// Sends the waiting frame. Returns `None` while the kernel does not accept it.
+    fn try_send(&mut self) -> Option<RadioEvent> {
+        let mut sending = self.sending.take()?;
+        let frame = sending.frame.len();
+        while let Some(to) = sending.targets.get(sending.done).copied() {
+            let sent = match &self.sockets {
+                Some(bound) => bound.sockets.try_send(&sending.frame, to),
+                None => Err(io::ErrorKind::NotConnected.into()),
+            };
+            if let (Some(peers), Target::Everyone(to)) = (&mut self.peers, to) {
+                self.is_dirty |= peers.note_sent(to, frame, &sent);
+            }
+            match sent {
+                // A unicast that would have to wait goes to everyone.
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    if matches!(to, Target::One(_)) {
+                        sending.targets = self.everyone(frame);
+                        continue;
+                    }
+                    self.sending = Some(sending);
+                    return None;
+                }
+                Err(e) => sending.error = Some(e.to_string()),
+                Ok(()) => sending.is_sent = true,
+            }
+            sending.done += 1;
+        }
+
+        // Whether a neighbour has it is not known: the driver keeps the MAC's acknowledgment.
+        let is_sent = sending.is_sent || sending.error.is_none();
+        let result = if is_sent { TxResult::Sent } else { TxResult::Failed };
+        let bytes = (frame + self.way().wire_overhead()) * sending.targets.len().max(1);
+        let now = Instant::now();
+        let Cost { airtime, is_paced } = self.pressure.sent(self.pacing.airtime(bytes), now);
+        self.is_dirty |= self.pressure.is_missing() == self.hints.is_empty();
+        if is_paced {
+            self.pacing.sent(bytes, now);
+        }
+        self.note(sending.error.filter(|_| !is_sent));
+        Some(RadioEvent::Report(TxReport { result, airtime, heard_by: None }))
+    }
+
+    /// Logs once that the kernel refuses frames (a firewall, a route), and once that it accepts
+    /// them again.
+    fn note(&mut self, error: Option<String>) {
+        match error {
+            Some(e) => {
+                self.pacing.pause(REFUSED_PAUSE, Instant::now());
+                if !self.refused {
+                    tracing::warn!("{} does not send: {e}; trying on", self.name());
+                }
+                self.refused = true;
+            }
+            None if self.refused => {
+                self.refused = false;
+                tracing::info!("{} sends again", self.name());
+            }
+            None => {}
+        }
+    }
+
+    /// Takes note of the source of a frame. Returns whether the frame came from this node itself.
+    fn is_own(&mut self, from: Source) -> bool {
+        self.heard_from = Some(from);
+        let interface = self.watch.interface();
+        match from {
+            Source::Mac(from) => interface.mac() == Some(from),
+            Source::Ip(from) => {
+                // Other daemons on this host have ports of their own.
+                from.port() == self.config.port() && interface.is_own(from.ip())
+            }
+        }
+    }
+
+    /// Returns the greatest length of a frame that is received, bytes: one more than there may be,
+    /// so that longer frames are recognised and dropped.
+    fn room(&self) -> usize {
+        self.config.mtu + 1
+    }
+}
+
+impl Radio for Port {
+    fn describe(&self) -> String {
+        self.description.clone()
+    }
+
+    fn hints(&self) -> Vec<String> {
+        self.hints.clone()
+    }
+
+    fn set_rate(&mut self, rate: Option<Rate>) {
+        self.config.rate = rate;
+        (self.pacing, self.pressure) = limits(rate, Instant::now());
+    }
+
+    fn address(&self) -> Option<RadioAddress> {
+        self.told()
+    }
+
+    async fn request(&mut self) -> io::Result<()> {
+        self.requested = true;
+        Ok(())
+    }
+
+    async fn transmit(&mut self, frame: &[u8], to: Option<RadioAddress>) -> io::Result<()> {
+        let frame = frame.to_vec();
+        let one = to.and_then(|to| self.unicast(to));
+        let targets = one.map_or_else(|| self.everyone(frame.len()), |one| vec![one]);
+        self.sending = Some(Sending { frame, targets, done: 0, is_sent: false, error: None });
+        Ok(())
+    }
+
+    async fn decline(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn vouch(&mut self, length: usize, is_proven: bool) {
+        if let (Some(peers), Some(Source::Ip(from))) = (&mut self.peers, self.heard_from) {
+            let before = peers.len();
+            peers.vouch(Heard { from, length, is_proven }, Instant::now());
+            self.is_dirty |= peers.len() != before;
+        }
+    }
+
+    fn try_receive(&mut self, buffer: &mut Vec<u8>) -> bool {
+        let room = self.room();
+        while let Some(bound) = &self.sockets
+            && let Ok(from) = bound.sockets.try_receive(buffer, room)
+        {
+            if !self.is_own(from) {
+                return true;
+            }
+        }
+        false
+    }
+
+    async fn event(&mut self, buffer: &mut Vec<u8>) -> io::Result<RadioEvent> {
+        let room = self.room();
+        loop {
+            if self.is_dirty && self.handle_change() {
+                return Ok(RadioEvent::Changed);
+            }
+            let can_send = self.trouble().is_none() && self.is_bound();
+            if !can_send && let Some(Sending { frame, .. }) = self.sending.take() {
+                // Its time is over when the interface is back.
+                let airtime = self.pacing.airtime(frame.len() + self.way().wire_overhead());
+                let result = TxResult::Failed;
+                return Ok(RadioEvent::Report(TxReport { result, airtime, heard_by: None }));
+            }
+            if let Some(report) = self.try_send() {
+                return Ok(report);
+            }
+
+            // It waits for two things: room in the kernel, then the time of the next frame. A frame
+            // that is made already waits for the socket of broadcasts alone.
+            let now = Instant::now();
+            let is_made = self.sending.is_some();
+            let wants = can_send && (self.requested || is_made);
+            let full = if wants { self.full(now) } else { None };
+            let full = full.filter(|full| !is_made || *full == Full::Main);
+            let due = if let Some(full) = full {
+                self.is_dirty |= self.pressure.felt();
+                let since = self.unicast_full.filter(|_| full == Full::Unicast);
+                since.map(|since| since + UNICAST_PATIENCE)
+            } else if is_made {
+                continue;
+            } else if wants {
+                Some(self.pacing.next())
+            } else {
+                // Sockets that could not be opened are tried again.
+                let is_unbound = self.trouble().is_none() && !self.is_bound();
+                is_unbound.then(|| now + REBIND_PAUSE)
+            };
+            if self.is_dirty {
+                continue;
+            }
+            let sockets = self.sockets.as_ref().map(|bound| &bound.sockets);
+            let port = self.config.port();
+            tokio::select! {
+                heard = receive(sockets, buffer, room) => {
+                    // The error is an ICMP answer to an earlier frame, or the end of the interface.
+                    // Nothing was heard.
+                    if let Ok(from) = heard && !self.is_own(from) {
+                        return Ok(RadioEvent::Received);
+                    }
+                }
+                () = self.alarm.wait_until(due) => {
+                    if !wants {
+                        self.is_dirty = true;
+                    } else if full.is_none() {
+                        self.requested = false;
+                        return Ok(RadioEvent::Grant);
+                    }
+                }
+                () = has_room(sockets, full), if full.is_some() => {}
+                changed = self.watch.changed() => {
+                    changed?;
+                    self.is_dirty = true;
+                }
+                () = resolved(self.peers.as_mut(), port) => self.is_dirty = true,
+            }
+        }
+    }
+}
+
+/// Receives a frame. Waits forever without a socket.
+async fn receive(
+    sockets: Option<&Sockets>,
+    buffer: &mut Vec<u8>,
+    room: usize,
+) -> io::Result<Source> {
+    match sockets {
+        Some(sockets) => sockets.receive(buffer, room).await,
+        None => pending().await,
+    }
+}
+
+/// Waits until the kernel has room for a frame.
+async fn has_room(sockets: Option<&Sockets>, full: Option<Full>) {
+    match (sockets, full) {
+        (Some(sockets), Some(full)) => sockets.room(full).await,
+        _ => pending().await,
+    }
+}
+
+/// Waits for news of the peers. Waits forever without any.
+async fn resolved(peers: Option<&mut Peers>, port: u16) {
+    match peers {
+        Some(peers) => peers.changed(port).await,
+        None => pending().await,
+    }
+}
+
+/// Returns an address that neighbours are told, for people.
+fn shown(way: Way, address: RadioAddress) -> String {
+    match (way, address) {
+        (_, RadioAddress::Short(ShortAddress(address))) => Ipv4Addr::from(address).to_string(),
+        (Way::Link, RadioAddress::Long(LongAddress([mac @ .., _, _]))) => {
+            mac.map(|byte| format!("{byte:02x}")).join(":")
+        }
+        (_, RadioAddress::Long(LongAddress([a, b, c, d, e, f, g, h]))) => {
+            Ipv6Addr::from([0xFE, 0x80, 0, 0, 0, 0, 0, 0, a, b, c, d, e, f, g, h]).to_string()
+        }
+    }
+}
+
+/// Returns the names of the interfaces.
+fn known_interfaces() -> String {
+    let all = getifaddrs().into_iter().flatten();
+    let names: BTreeSet<String> = all.map(|interface| interface.interface_name).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_unicast_whose_hardware_address_is_unknown_goes_to_everyone() {
+        let config = "interface = \"lo\"\nport = 7171\nbroadcast = \"127.255.255.255\"";
+        let mut radio = Port::open(&toml::from_str(config).unwrap()).unwrap();
+        let neighbor = Ipv4Addr::new(127, 0, 0, 7);
+        let to = Some(RadioAddress::Short(ShortAddress(neighbor.octets())));
+        let everyone = [Target::Everyone("127.255.255.255:7171".parse().unwrap())];
+        // The kernel is made to ask, once in a while, and nothing waits for its answer.
+        radio.transmit(b"frame", to).await.unwrap();
+        assert_eq!(radio.sending.as_ref().unwrap().targets, everyone);
+        let neighbor = IpAddr::from(neighbor);
+        let asked_at = radio.asked_at.get(&neighbor).copied();
+        assert!(asked_at.is_some());
+        radio.transmit(b"frame", to).await.unwrap();
+        assert_eq!(radio.asked_at.get(&neighbor).copied(), asked_at);
+        let event = radio.event(&mut Vec::new()).await.unwrap();
+        let RadioEvent::Report(report) = event else { panic!("{event:?}") };
+        assert_eq!(report.result, TxResult::Sent);
+    }
+
+    /// A flood must not make the loop of a node run once for each of its frames.
+    #[tokio::test]
+    async fn frames_that_have_come_are_taken_without_waiting() {
+        let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let config = format!("interface = \"lo\"\nport = {port}\nbroadcast = \"127.255.255.255\"");
+        let mut radio = Port::open(&toml::from_str(&config).unwrap()).unwrap();
+        let other = std::net::UdpSocket::bind("127.0.0.2:0").unwrap();
+        for number in 0..3 {
+            other.send_to(&[number; 50], ("127.0.0.1", port)).unwrap();
+        }
+        let mut frame = Vec::new();
+        let event = radio.event(&mut frame).await.unwrap();
+        assert!(event == RadioEvent::Received && frame == [0; 50]);
+        for number in 1..3 {
+            assert!(radio.try_receive(&mut frame) && frame == [number; 50]);
+        }
+        assert!(!radio.try_receive(&mut frame));
+    }
+}
