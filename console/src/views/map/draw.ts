@@ -171,6 +171,7 @@ function drawLinks(context: CanvasRenderingContext2D, scene: Scene, ends: [Point
   meta.links.forEach(({ from, to, loss }, i) => {
     const [a, b] = ends[i] as [Point, Point];
     if (isOutside(scene, a, b)) return;
+    // A link that is not known any more is as good as gone.
     const delivery = known(state.links.delivery[i]) ?? 0;
     const isUp =
       state.nodes.up[rows.get(from) ?? 0] === 1 && state.nodes.up[rows.get(to) ?? 0] === 1;
@@ -180,7 +181,7 @@ function drawLinks(context: CanvasRenderingContext2D, scene: Scene, ends: [Point
       const colour = palette.delivery[step(1 - loss)] as string;
       truths.add(colour, 1.4, [3, 4], ...beside(a, b, shift + 3));
     }
-    if (delivery < 0.02 && !reference) return;
+    if (delivery < 0.02 && (reference?.[i] ?? 0) < 0.02) return;
     const look = reference ? compared(delivery, reference[i] ?? null, palette) : null;
     const level = step(delivery);
     const colour = isFaded ? palette.line : (look?.colour ?? (palette.delivery[level] as string));
