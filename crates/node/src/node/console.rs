@@ -57,6 +57,11 @@ impl View {
         &self.meta
     }
 
+    /// Sets the time between two looks, s.
+    pub fn tell_every(&mut self, tick_s: f64) {
+        self.meta.tick_s = tick_s;
+    }
+
     /// Returns the state at the last look.
     #[must_use]
     pub fn state(&self) -> &Key {
