@@ -64,8 +64,9 @@ describe("a backdrop", () => {
     }
     expect(new Set(meta!.nodes.map(({ id }) => partOf(id))).size).toBe(1);
     const poor = strands.filter(({ isPoor }) => isPoor);
-    expect(poor).toHaveLength(1);
-    expect(links[poor[0]!.link]!.loss).toBeGreaterThan(0.65);
+    expect(poor.length).toBeGreaterThan(0);
+    expect(poor.every(({ link }) => links[link]!.loss! > 0.65)).toBe(true);
+    expect(strands.length).toBeLessThan(links.length);
   });
 
   it("has neither links of which nothing is known nor poor ones beside good ones", () => {
