@@ -17,6 +17,8 @@ export interface Flight {
   isLost: boolean;
 }
 
+/** Longest time between two samples that tells when a frame was sent, s. */
+const LONGEST_S = 0.65;
 /** Intervals that are kept. */
 const CACHED = 64;
 
@@ -60,7 +62,8 @@ export class Flights {
     this.from.move(number);
     this.to.move(number + 1);
     const [a, b] = [this.from.state, this.to.state];
-    const flights = a && b && a.meta === b.meta ? this.between(a, b) : [];
+    const isShort = a !== null && b !== null && b.time - a.time <= LONGEST_S;
+    const flights = isShort && a.meta === b.meta ? this.between(a, b) : [];
     if (this.cache.size >= CACHED) this.cache.delete(this.cache.keys().next().value as number);
     this.cache.set(number, flights);
     return flights;

@@ -41,6 +41,11 @@ export function percent(share: number): string {
   return `${(share * 100).toFixed(1)} %`;
 }
 
+/** Returns how much of something is there: 100 % only once it is whole. */
+export function progress(share: number): string {
+  return percent(Math.floor(Math.min(share, 1) * 1000) / 1000);
+}
+
 /** Returns a delay, such as `12.3 ms`. */
 export function delay(seconds: number): string {
   return seconds < 1 ? `${digits(seconds * 1000)} ms` : `${digits(seconds)} s`;
@@ -73,11 +78,18 @@ export function quantities(fields: readonly Field[], now: object): string[] {
   });
 }
 
-/** Returns a time of the run, such as `1:02.5`. */
+/** Returns a time of the run, such as `1:02.5`, or `26:01:02.5` from an hour on. */
 export function clock(seconds: number): string {
   const tenths = Math.max(0, Math.round(seconds * 10));
   const rest = ((tenths % 600) / 10).toFixed(1).padStart(4, "0");
-  return `${Math.floor(tenths / 600)}:${rest}`;
+  const minutes = Math.floor(tenths / 600);
+  if (minutes < 60) return `${minutes}:${rest}`;
+  return `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${rest}`;
+}
+
+/** Returns a time of the run at an axis, such as `12 s` or `26:01:02`. */
+export function axisTime(seconds: number): string {
+  return seconds < 600 ? `${seconds} s` : clock(seconds).replace(/\.0$/, "");
 }
 
 /** Returns a ratio, such as `2.38`. */

@@ -35,14 +35,18 @@ export class Run {
       this.timeline.dropLast();
       throw error;
     }
-    if (this.head.state) this.track.record(this.head.state);
+    if (this.head.state) {
+      this.track.record(this.head.state, before > 0 && this.timeline.rowOf(before) === before);
+    }
     if (this.timeline.length > KEPT * 1.1) this.track.forget(this.timeline.forget(KEPT));
   }
 
   /** Moves to a time, s. Returns whether another sample is shown now. */
   moveTo(time: number): boolean {
     const now = this.timeline.at(time);
-    const before = this.timeline.at((this.timeline.times[now] ?? 0) - WINDOW_S);
+    const earlier = this.timeline.at((this.timeline.times[now] ?? 0) - WINDOW_S);
+    // Growth over a gap is no rate of this moment.
+    const before = Math.max(earlier, this.timeline.rowOf(now));
     const isSame = this.here.sample === now && this.shown.before === before;
     this.here.move(now);
     this.earlier.move(before);
@@ -59,7 +63,12 @@ export class Run {
     return this.here.state;
   }
 
-  /** State a second earlier, or at the start. */
+  /** State at the last sample; null before the first. */
+  get latest(): MeshState | null {
+    return this.head.state;
+  }
+
+  /** State a second earlier, or where what was told in a row begins. */
   get before(): MeshState | null {
     return this.earlier.state;
   }

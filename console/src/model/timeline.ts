@@ -21,6 +21,12 @@ interface TickSample {
 
 type Sample = KeySample | TickSample;
 
+/** Returns the longest time between two samples of a row, s, if ticks come every `step` s. */
+function longest(step: number): number {
+  // A busy daemon tells late, and a page in the background listens late.
+  return 1.5 * step + 0.5;
+}
+
 /** Messages of a run. It grows at its end while a mesh is watched. */
 export class Timeline {
   /** The last meta. */
@@ -34,6 +40,10 @@ export class Timeline {
   epoch = 0;
 
   private samples: Sample[] = [];
+  /** Numbers of the samples before which nothing was told for a while, ascending. */
+  private gaps: number[] = [];
+  /** Time between the ticks of the last sample's meta, s. */
+  private step = 0;
   /** Numbers of the samples that are keys, ascending. */
   private keys: number[] = [];
   private mustBeKey = true;
@@ -61,6 +71,11 @@ export class Timeline {
         if (this.mustBeKey) throw new BadMessage("after a meta comes a key");
         this.samples.push({ kind: "tick", tick: message });
     }
+    const step = this.meta?.tick_s ?? 0;
+    if (this.times.length > 0 && message.time_s - this.end > longest(Math.max(step, this.step))) {
+      this.gaps.push(this.times.length);
+    }
+    this.step = step;
     this.times.push(message.time_s);
   }
 
@@ -69,6 +84,7 @@ export class Timeline {
     this.samples.pop();
     this.times.pop();
     if (this.keys.at(-1) === this.samples.length) this.keys.pop();
+    if (this.gaps.at(-1) === this.samples.length) this.gaps.pop();
   }
 
   get length(): number {
@@ -94,6 +110,18 @@ export class Timeline {
     return Math.max(0, lastNotAfter(this.times, time + 1e-9));
   }
 
+  /** Returns the number of the first sample from which on all were told in a row up to `number`. */
+  rowOf(number: number): number {
+    return this.gaps[lastNotAfter(this.gaps, number)] ?? 0;
+  }
+
+  /** Returns whether nothing was told of a time, though something was before it and after it. */
+  isUntold(time: number): boolean {
+    const last = this.at(time);
+    const isLastOfRow = this.gaps.includes(last + 1);
+    return isLastOfRow && time - (this.times[last] ?? time) > longest(0);
+  }
+
   /** Returns the number of the last key that is not after sample `number`. */
   keyBefore(number: number): number {
     return this.keys[lastNotAfter(this.keys, number)] ?? 0;
@@ -106,6 +134,7 @@ export class Timeline {
     this.samples.splice(0, from);
     this.times.splice(0, from);
     this.keys = this.keys.filter((key) => key >= from).map((key) => key - from);
+    this.gaps = this.gaps.filter((gap) => gap > from).map((gap) => gap - from);
     this.events = this.events.filter((event) => event.time_s >= this.start);
     this.epoch += 1;
     return from;

@@ -15,9 +15,17 @@ export const SUMS = [
 ] as const;
 export type Sum = (typeof SUMS)[number];
 
+/** Time for which a delay holds after the packets that had it, s. */
+const RECENT_S = 1;
+
 /** A flow over time, one entry per sample. */
 export interface FlowTrack {
   bits: (number | null)[];
+  /** Innovative frames heard at the node that tells. */
+  heard: (number | null)[];
+  /** Packets delivered at the last sample, and when the last ones were, s. */
+  delivered: number | null;
+  arrived: number;
   /** One way in a simulation; the round trip where a daemon tells, which has one clock only. */
   delay: (number | null)[];
   queue: (number | null)[];
@@ -33,10 +41,19 @@ export interface Area {
   high: Corner;
 }
 
-/** A sequence of counters by sample. Lists that began later are filled up with zeros. */
-export class Track {
+/** Times of values. */
+export interface Axis {
+  /** Times, s, ascending. */
+  times: number[];
+  /** Places of the times before which nothing is known for a while. */
+  gaps: ReadonlySet<number>;
+}
+
+/** A sequence of counters by sample. What is not known at a sample is null. */
+export class Track implements Axis {
   times: number[] = [];
-  sums: Record<Sum, number[]> = {
+  gaps: Set<number> = new Set();
+  sums: Record<Sum, (number | null)[]> = {
     control_us: [],
     data_us: [],
     coded_us: [],
@@ -48,19 +65,25 @@ export class Track {
   };
   flows: FlowTrack[] = [];
   /** Bytes by transfer and receiver. */
-  bytes: Map<string, number[]> = new Map();
+  bytes: Map<string, (number | null)[]> = new Map();
   /** Time until which each transfer had not begun, s. */
   began: number[] = [];
   /** Time until which no payload had arrived anywhere, s; null if none has yet. */
   traffic: number | null = null;
   /** Bits by stream and receiver. */
-  streamBits: Map<string, number[]> = new Map();
+  streamBits: Map<string, (number | null)[]> = new Map();
   /** Area in which nodes move; null if none does. */
   area: Area | null = null;
 
-  /** Adds the state at the next sample. */
-  record(state: MeshState): void {
+  /** Its times as they are now. */
+  get axis(): Axis {
+    return { times: this.times.slice(), gaps: new Set(this.gaps) };
+  }
+
+  /** Adds the state at the next sample, before which nothing is known if it is after a gap. */
+  record(state: MeshState, isAfterGap: boolean): void {
     const before = this.times.length;
+    if (isAfterGap) this.gaps.add(before);
     const last = this.times.at(-1) ?? state.time;
     this.times.push(state.time);
     const { nodes, links } = state;
@@ -73,8 +96,13 @@ export class Track {
 
     state.flows.forEach((flow, place) => {
       const track = (this.flows[place] ??= emptyFlow(before));
+      // The mean delay is that of the packets that arrived last: those of the last second.
+      if (track.delivered !== flow.delivered) track.arrived = state.time;
+      track.delivered = flow.delivered;
+      const hasArrived = state.time - track.arrived <= RECENT_S;
       track.bits.push(flow.bits);
-      track.delay.push(flow.rtt_s ?? flow.delay_s);
+      track.heard.push(flow.innovative);
+      track.delay.push(flow.rtt_s ?? (hasArrived ? flow.delay_s : null));
       track.queue.push(flow.queue);
       track.coded.push(flow.coded_share);
     });
@@ -89,11 +117,15 @@ export class Track {
         listOf(this.streamBits, trackKey(place, node), before).push(total(bits));
       }
     });
+    // A receiver that a state does not name is not known there.
+    for (const list of [...this.bytes.values(), ...this.streamBits.values()]) {
+      if (list.length === before) list.push(null);
+    }
     if (state.places) this.widen(state.places);
     const hasTraffic =
       state.flows.some(({ bits }) => (bits ?? 0) > 0) ||
       state.transfers.some(({ receivers }) => receivers.some(({ bytes }) => bytes > 0)) ||
-      state.streams.some(({ receivers }) => receivers.some(({ bits }) => total(bits) > 0));
+      state.streams.some(({ receivers }) => receivers.some(({ bits }) => (total(bits) ?? 0) > 0));
     if (hasTraffic) this.traffic ??= last;
   }
 
@@ -114,9 +146,13 @@ export class Track {
   /** Drops the first `count` samples. */
   forget(count: number): void {
     const lists: unknown[][] = [this.times, ...Object.values(this.sums)];
-    for (const flow of this.flows) lists.push(flow.bits, flow.delay, flow.queue, flow.coded);
+    for (const { bits, heard, delay, queue, coded } of this.flows) {
+      lists.push(bits, heard, delay, queue, coded);
+    }
     lists.push(...this.bytes.values(), ...this.streamBits.values());
     for (const list of lists) list.splice(0, count);
+    const later = [...this.gaps].map((place) => place - count);
+    this.gaps = new Set(later.filter((place) => place > 0));
   }
 }
 
@@ -125,22 +161,37 @@ export function trackKey(place: number, node: number): string {
   return `${place}/${node}`;
 }
 
-/** Returns the sum of what is known in a column. */
-export function total(column: ArrayLike<number>): number {
-  let sum = 0;
-  for (let i = 0; i < column.length; i++) sum += known(column[i]) ?? 0;
+/** Returns the sum of what is known in a column; null if nothing is. */
+export function total(column: ArrayLike<number>): number | null {
+  let sum: number | null = null;
+  for (let i = 0; i < column.length; i++) {
+    const value = known(column[i]);
+    if (value !== null) sum = (sum ?? 0) + value;
+  }
   return sum;
 }
 
 function emptyFlow(length: number): FlowTrack {
   const nothing = (): null[] => Array.from({ length }, () => null);
-  return { bits: nothing(), delay: nothing(), queue: nothing(), coded: nothing() };
+  return {
+    bits: nothing(),
+    heard: nothing(),
+    delivered: null,
+    arrived: -Infinity,
+    delay: nothing(),
+    queue: nothing(),
+    coded: nothing(),
+  };
 }
 
-function listOf(map: Map<string, number[]>, key: string, length: number): number[] {
+function listOf(
+  map: Map<string, (number | null)[]>,
+  key: string,
+  length: number,
+): (number | null)[] {
   let list = map.get(key);
   if (!list) {
-    list = Array.from({ length }, () => 0);
+    list = Array.from({ length }, () => null);
     map.set(key, list);
   }
   return list;
@@ -148,19 +199,22 @@ function listOf(map: Map<string, number[]>, key: string, length: number): number
 
 /**
  * Returns how fast a counter grew at each time: its growth over the last `window` seconds, per
- * second. The first entry is null, since nothing is before it; so are those that are not known.
+ * second. It is null at the first time and after gaps, where nothing is known before it, where the
+ * counter is not known, and where it fell because its node was started again.
  */
 export function rates(
-  times: number[],
+  { times, gaps }: Axis,
   counter: (number | null)[],
   window: number,
 ): (number | null)[] {
   let from = 0;
   return times.map((time, i) => {
+    if (gaps.has(i)) from = i;
     while (from + 1 < i && (times[from + 1] as number) <= time - window + 1e-9) from++;
-    if (i === 0) return null;
     const seconds = time - (times[from] as number);
     const now = counter[i] ?? null;
-    return seconds > 0 && now !== null ? (now - (counter[from] ?? 0)) / seconds : null;
+    const before = counter[from] ?? null;
+    if (seconds <= 0 || now === null || before === null || now < before) return null;
+    return (now - before) / seconds;
   });
 }

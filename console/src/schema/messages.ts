@@ -385,6 +385,12 @@ innovative?: Count | null,
  */
 redundant?: Count | null,
 /**
+ * Time from the beginning of the transfer, or its resumption, until the receiver had the whole
+ * file, by the clock of the daemon that tells, s. Unknown before. A simulation leaves it to the
+ * times of its ticks.
+ */
+finished_s?: number | null,
+/**
  * Stage of the transfer there.
  */
 stage: Stage,
@@ -473,7 +479,7 @@ why: string,
 /**
  * Share of combinations among the frames with payload of the scheme: of all nodes in the last
  * second in a simulation, of this node since its start in a daemon. Unknown for schemes that
- * combine nothing.
+ * combine nothing, and while none is sent.
  */
 coded_share?: number | null,
 };
@@ -486,6 +492,10 @@ export type StreamState = {
  * Packets that the source has taken from the application, by layer.
  */
 taken: Count[],
+/**
+ * Packets dropped for lack of room in a queue, by layer: here, and in a simulation at any node.
+ */
+no_room: Count[],
 /**
  * Its receivers.
  */
@@ -508,6 +518,27 @@ node: number,
  * Packets received, by layer.
  */
 packets: Count[],
+/**
+ * Packets that came after a later one, by layer. Empty, as are the delays, for schemes whose
+ * packets do not tell their age.
+ */
+out_of_order: Count[],
+/**
+ * Median time from the source's taking a packet to its arrival, by layer, s; 0 if none came.
+ */
+delay_p50_s: number[],
+/**
+ * The same of the slowest of 100 packets.
+ */
+delay_p99_s: number[],
+/**
+ * Whole seconds of the stream of which every packet of the base came.
+ */
+whole_base_s?: number | null,
+/**
+ * All seconds of the stream that were judged so, a few after their end.
+ */
+base_s?: number | null,
 /**
  * Bits received, by layer.
  */
@@ -710,6 +741,12 @@ innovative?: number,
  */
 redundant?: number,
 /**
+ * Time from the beginning of the transfer, or its resumption, until the receiver had the whole
+ * file, by the clock of the daemon that tells, s. Unknown before. A simulation leaves it to the
+ * times of its ticks.
+ */
+finished_s?: number | null,
+/**
  * Stage of the transfer there.
  */
 stage?: Stage,
@@ -785,7 +822,7 @@ why?: string,
 /**
  * Share of combinations among the frames with payload of the scheme: of all nodes in the last
  * second in a simulation, of this node since its start in a daemon. Unknown for schemes that
- * combine nothing.
+ * combine nothing, and while none is sent.
  */
 coded_share?: number | null,
 };
@@ -802,6 +839,10 @@ stream: number,
  * Packets that the source has taken from the application, by layer.
  */
 taken?: number[],
+/**
+ * Packets dropped for lack of room in a queue, by layer: here, and in a simulation at any node.
+ */
+no_room?: number[],
 /**
  * Its receivers.
  */
@@ -824,6 +865,27 @@ node: number,
  * Packets received, by layer.
  */
 packets?: number[],
+/**
+ * Packets that came after a later one, by layer. Empty, as are the delays, for schemes whose
+ * packets do not tell their age.
+ */
+out_of_order?: number[],
+/**
+ * Median time from the source's taking a packet to its arrival, by layer, s; 0 if none came.
+ */
+delay_p50_s?: number[],
+/**
+ * The same of the slowest of 100 packets.
+ */
+delay_p99_s?: number[],
+/**
+ * Whole seconds of the stream of which every packet of the base came.
+ */
+whole_base_s?: number | null,
+/**
+ * All seconds of the stream that were judged so, a few after their end.
+ */
+base_s?: number | null,
 /**
  * Bits received, by layer.
  */
@@ -1009,6 +1071,7 @@ node: number,
 bytes: number,
 innovative: number | null,
 redundant: number | null,
+finished_s: number | null,
 stage: Stage,
 complete: Set<number>,
 rank: Rank | null,
@@ -1021,6 +1084,7 @@ export const RECEIVER_FIELDS: readonly Field[] = [
   { name: "bytes", title: "Received", unit: "bytes", rule: "counter", of: null },
   { name: "innovative", title: "Innovative", unit: "packets", rule: "counter", of: null },
   { name: "redundant", title: "Redundant", unit: "packets", rule: "counter", of: null },
+  { name: "finished_s", title: "Finished after", unit: "seconds", rule: "value", of: null },
   { name: "stage", title: "Stage", unit: "", rule: "value", of: null },
   { name: "complete", title: "Generations", unit: "", rule: "numbers", of: null },
   { name: "rank", title: "Rank", unit: "", rule: "value", of: null },
@@ -1055,6 +1119,11 @@ export type StreamReceiverNow = {
  */
 node: number,
 packets: number[],
+out_of_order: number[],
+delay_p50_s: number[],
+delay_p99_s: number[],
+whole_base_s: number | null,
+base_s: number | null,
 bits: number[],
 problem: string,
 };
@@ -1064,6 +1133,11 @@ problem: string,
  */
 export const STREAMRECEIVER_FIELDS: readonly Field[] = [
   { name: "packets", title: "Packets", unit: "packets", rule: "counters", of: null },
+  { name: "out_of_order", title: "Out of order", unit: "packets", rule: "counters", of: null },
+  { name: "delay_p50_s", title: "Delay", unit: "seconds", rule: "value", of: null },
+  { name: "delay_p99_s", title: "Longest delay", unit: "seconds", rule: "value", of: null },
+  { name: "whole_base_s", title: "Whole base", unit: "seconds", rule: "value", of: null },
+  { name: "base_s", title: "Base", unit: "seconds", rule: "value", of: null },
   { name: "bits", title: "Received", unit: "bits", rule: "counters", of: null },
   { name: "problem", title: "Problem", unit: "", rule: "value", of: null },
 ];
@@ -1073,6 +1147,7 @@ export const STREAMRECEIVER_FIELDS: readonly Field[] = [
  */
 export type StreamNow = {
 taken: number[],
+no_room: number[],
 receivers: StreamReceiverNow[],
 tree: Hop[],
 };
@@ -1082,6 +1157,7 @@ tree: Hop[],
  */
 export const STREAM_FIELDS: readonly Field[] = [
   { name: "taken", title: "Taken", unit: "packets", rule: "counters", of: null },
+  { name: "no_room", title: "No room", unit: "packets", rule: "counters", of: null },
   { name: "receivers", title: "Receivers", unit: "", rule: "members", of: STREAMRECEIVER_FIELDS },
   { name: "tree", title: "Tree", unit: "", rule: "value", of: null },
 ];

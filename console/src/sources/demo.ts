@@ -1,7 +1,7 @@
 /** The demonstrations: the server simulates two runs and offers their recordings. */
 import { BadMessage } from "../model/check";
 import type { Run } from "../model/run";
-import { fetchRecording, type Offer } from "./recording";
+import { fetchFile, openBytes, type Offer } from "./recording";
 
 /** Simulated scenario. */
 export interface DemoRequest {
@@ -11,17 +11,23 @@ export interface DemoRequest {
   seed: number;
 }
 
+/** A demonstration that has run: without coding and with it, and the recordings of both. */
+export interface Shown {
+  runs: [Run, Run];
+  files: [Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>];
+}
+
 /** Answer of the server. */
 interface Answer {
   runs: Offer[];
 }
 
 /**
- * Runs a demonstration, and returns the run without coding and the one with it.
+ * Runs a demonstration, and returns both runs.
  *
  * Throws `BadMessage` if the server cannot.
  */
-export async function demonstrate(request: DemoRequest, signal: AbortSignal): Promise<[Run, Run]> {
+export async function demonstrate(request: DemoRequest, signal: AbortSignal): Promise<Shown> {
   const answer = await fetch("demo/run", {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -32,8 +38,13 @@ export async function demonstrate(request: DemoRequest, signal: AbortSignal): Pr
     const why = (await answer.text()).slice(0, 300);
     throw new BadMessage(`The simulator cannot run this: ${why || answer.statusText}`);
   }
-  const { runs } = (await answer.json()) as Answer;
-  const [baseline, coded] = runs;
+  const offered = (await answer.json()) as Answer;
+  const [baseline, coded] = offered.runs;
   if (!baseline || !coded) throw new BadMessage("The server offered fewer than two runs.");
-  return Promise.all([fetchRecording(baseline), fetchRecording(coded)]);
+  const files = await Promise.all([fetchFile(baseline), fetchFile(coded)]);
+  const runs = await Promise.all([
+    openBytes(files[0], baseline.name),
+    openBytes(files[1], coded.name),
+  ] as const);
+  return { runs, files };
 }

@@ -2,18 +2,17 @@
 import { Run } from "../model/run";
 import type { Message, Meta } from "../schema/messages";
 
-/**
- * Seconds before the end of what is known in which a connection may begin: keys come every 5 s. A
- * connection that begins earlier is to another run, as after a restart.
- */
-const OVERLAP_S = 10;
-
 /** Parts that a message changed. */
 export type Change = "begun" | "grown" | "nothing";
 
-/** Makes a run of messages. A server that is reached again repeats some of them. */
+/**
+ * Makes a run of messages. A server that is reached again repeats some of them, and names the run
+ * that they are of: after its restart it is another one.
+ */
 export class Joiner {
   run: Run | null = null;
+  /** Name of the run; empty before the first message. */
+  id = "";
   /** The meta whose key has not come yet. */
   private pending: Meta | null = null;
   /** Whether messages may be known already. */
@@ -26,22 +25,25 @@ export class Joiner {
     this.isRepeating = this.run !== null;
   }
 
-  /** Takes a message. Throws `BadMessage` if it is not one that may come. */
-  take(message: Message): Change {
+  /** Takes a message of the run `id`. Throws `BadMessage` if it is not one that may come. */
+  take(message: Message, id: string): Change {
+    if (id !== this.id) {
+      this.id = id;
+      this.run = null;
+      this.isRepeating = false;
+    }
     if (message.type === "meta") {
       // It is known with its key whether it is new.
       this.pending = message;
       return "nothing";
     }
-    const end = this.run?.timeline.end ?? -Infinity;
-    const time = message.time_s;
-    if (message.type === "key" && (!this.run || time < end - OVERLAP_S)) {
+    if (!this.run && message.type === "key") {
       this.run = new Run(this.name);
-      this.isRepeating = false;
       this.push(message);
       return "begun";
     }
-    if (this.isRepeating && time <= end && !this.isEnd(message)) {
+    const isKnown = message.time_s <= (this.run?.timeline.end ?? -Infinity);
+    if (this.isRepeating && isKnown && !this.isEnd(message)) {
       if (message.type === "key") this.pending = null;
       return "nothing";
     }

@@ -34,8 +34,8 @@ export function watch(name: string, watcher: Watcher): () => void {
     timer = setTimeout(connect, wait * 1000);
   };
 
-  const receive = (text: string) => {
-    const change = joiner.take(parseMessage(text));
+  const receive = (text: string, id: string) => {
+    const change = joiner.take(parseMessage(text), id);
     const { run } = joiner;
     if (!run || change === "nothing") return;
     if (change === "begun") watcher.begun(run);
@@ -47,15 +47,19 @@ export function watch(name: string, watcher: Watcher): () => void {
   };
 
   function connect() {
-    source = new EventSource(MESSAGES);
+    // What is known already need not be told again.
+    const known = joiner.run
+      ? `?run=${encodeURIComponent(joiner.id)}&after=${joiner.run.timeline.end}`
+      : "";
+    source = new EventSource(MESSAGES + known);
     source.onopen = () => {
       attempt = 0;
       joiner.connected();
       watcher.trouble("");
     };
-    source.onmessage = ({ data }) => {
+    source.onmessage = ({ data, lastEventId }) => {
       try {
-        receive(String(data));
+        receive(String(data), lastEventId);
       } catch (error) {
         if (!(error instanceof BadMessage)) throw error;
         again(`The server sent something that cannot be shown: ${error.message}.`);

@@ -10,14 +10,29 @@ export interface Offer {
 }
 
 /** Fetches a recording. Throws `BadMessage` if it cannot be had or read. */
-export async function fetchRecording({ name, url }: Offer): Promise<Run> {
+export async function fetchRecording(offer: Offer): Promise<Run> {
+  const body = (await fetchAnswer(offer)).body;
+  return readRecording(offer.name, body as ReadableStream<Uint8Array>);
+}
+
+/** Fetches a recording as it is. Throws `BadMessage` if it cannot be had. */
+export async function fetchFile(offer: Offer): Promise<Uint8Array<ArrayBuffer>> {
+  return new Uint8Array(await (await fetchAnswer(offer)).arrayBuffer());
+}
+
+async function fetchAnswer({ url }: Offer): Promise<Response> {
   const answer = await fetch(url).catch(() => {
     throw new BadMessage("The server does not answer. Is ncmesh still running?");
   });
   if (!answer.ok || !answer.body) {
     throw new BadMessage(`The server has no recording at ${url} (status ${answer.status}).`);
   }
-  return readRecording(name, answer.body);
+  return answer;
+}
+
+/** Reads a recording in memory. Throws `BadMessage` if it is none. */
+export function openBytes(bytes: Uint8Array<ArrayBuffer>, name: string): Promise<Run> {
+  return readRecording(name, new Blob([bytes]).stream() as ReadableStream<Uint8Array>);
 }
 
 /** Reads a file that the user chose. Throws `BadMessage` if it is no recording. */
@@ -45,6 +60,8 @@ export function openInline(base64: string, name: string): Promise<Run> {
   } catch {
     throw new BadMessage("The recording in this page is damaged: make the page again.");
   }
-  const bytes = Uint8Array.from(text, (character) => character.charCodeAt(0));
-  return readRecording(name, new Blob([bytes]).stream() as ReadableStream<Uint8Array>);
+  return openBytes(
+    Uint8Array.from(text, (character) => character.charCodeAt(0)),
+    name,
+  );
 }

@@ -4,9 +4,14 @@ import type { Run } from "../model/run";
 /** Speeds to choose from, times real time. */
 export const SPEEDS = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10];
 
+/** Rest at the end before it begins anew, so that the end is seen, ms. */
+const REST_MS = 2000;
+
 /** Time and runs that the page shows. */
 export class Player {
   runs = $state.raw<Run[]>([]);
+  /** Runs that were opened: those shown are some of them. */
+  opened = $state.raw<Run[]>([]);
   /** Time shown, s. */
   time = $state(0);
   isPlaying = $state(false);
@@ -17,12 +22,14 @@ export class Player {
   version = $state(0);
   /** Grows when runs have grown, at most once a second: series are then drawn anew. */
   growth = $state(0);
-  /** Whether it begins anew at the end. */
+  /** Whether it begins anew at the end, after a rest. */
   isLooping = false;
 
   private frame = 0;
   private last = 0;
   private grown = 0;
+  /** Time of the browser until which it rests at the end, ms; 0 while it does not. */
+  private restsUntil = 0;
 
   /** Time of the first sample of all runs, s. */
   get start(): number {
@@ -46,8 +53,17 @@ export class Player {
 
   /** Shows other runs, from where their traffic begins. */
   load(runs: Run[]): void {
+    this.opened = runs;
     this.runs = runs;
     this.seek(this.beginning);
+    this.version += 1;
+    this.growth += 1;
+  }
+
+  /** Shows some of the runs that were opened, at the same time. */
+  choose(runs: Run[]): void {
+    this.runs = runs;
+    this.seek(this.time);
     this.version += 1;
     this.growth += 1;
   }
@@ -104,8 +120,12 @@ export class Player {
       this.seek(this.time + seconds * this.speed);
       if (this.time >= this.end) {
         if (!this.isLooping) return this.pause();
-        this.seek(this.beginning);
-      }
+        this.restsUntil ||= now + REST_MS;
+        if (now >= this.restsUntil) {
+          this.restsUntil = 0;
+          this.seek(this.beginning);
+        }
+      } else this.restsUntil = 0;
       this.frame = requestAnimationFrame(advance);
     };
     this.frame = requestAnimationFrame(advance);

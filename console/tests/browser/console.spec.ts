@@ -129,12 +129,29 @@ test("a second recording can be compared with the first", async ({ page, open })
   const file = { name: "forward.ncrec", mimeType: "application/gzip", buffer: buffer! };
   await page.locator("input[type=file]").setInputFiles(file);
   await expect(page.getByRole("columnheader", { name: "forward.ncrec" })).toBeVisible();
+
+  // Back to one run, to the other, and to both.
+  const shown = page.getByRole("combobox", { name: "Runs shown" });
+  await shown.selectOption({ index: 2 });
+  await expect(page.getByRole("columnheader", { name: "forward.ncrec" })).toBeHidden();
+  await expect(page.getByRole("button", { name: "Compare with …" })).toBeVisible();
+  await page.keyboard.press("Tab");
+  await page.evaluate(() => (location.hash = "#/flows"));
+  await expect(page.getByRole("region", { name: /core_nc/ })).toBeVisible();
+  await shown.selectOption({ index: 1 });
+  await expect(page.getByRole("region", { name: /forward/ })).toBeVisible();
+  await shown.selectOption("both runs");
+  await expect(page.locator("section.run")).toHaveCount(2);
 });
 
 test("a mesh is followed as it goes, and a look back stops following", async ({ page, open }) => {
   await open("live/#/flows");
   const live = page.getByRole("button", { name: "Live" });
   await expect(live).toHaveAttribute("aria-pressed", "true");
+  await expect(page.getByRole("figure").first().locator(".legend b")).toHaveText([
+    /bit\/s/,
+    /bit\/s/,
+  ]);
   await expect(clock(page)).toHaveText(/^0:0[3-9]/);
   await scrub(page).fill("1");
   await expect(live).toHaveAttribute("aria-pressed", "false");
@@ -144,13 +161,26 @@ test("a mesh is followed as it goes, and a look back stops following", async ({ 
   await expect(page.getByRole("status")).toContainText("The run is over");
 });
 
+test("a page opens with the past, and says where nothing was told", async ({ page, open }) => {
+  await open("past/#/flows");
+  await expect(clock(page)).toHaveText(/^0:4/);
+  await expect(scrub(page)).toHaveAttribute("min", "0");
+  await scrub(page).fill("12");
+  await expect(page.getByText("Nothing was told of this time")).toBeHidden();
+  await scrub(page).fill("31");
+  await expect(page.getByText("Nothing was told of this time")).toBeVisible();
+});
+
 test("a reference state is kept and compared with", async ({ page, open }) => {
   await open("campus/#/map");
+  await expect(page.getByRole("button", { name: "Compare", exact: true })).toBeDisabled();
   await page.getByRole("button", { name: "Save as reference" }).click();
   await expect(page.getByText("Against the reference")).toBeVisible();
   await page.reload();
   await page.getByRole("button", { name: "Compare", exact: true }).click();
   await expect(page.getByText("Against the reference")).toBeVisible();
+  await page.getByRole("button", { name: "End comparison" }).click();
+  await expect(page.getByText("Delivery, as measured")).toBeVisible();
 });
 
 test("forces are loaded only where no node has a position", async ({ page, open }) => {

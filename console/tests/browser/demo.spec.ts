@@ -1,4 +1,5 @@
 import type { Page } from "@playwright/test";
+import { readFileSync } from "node:fs";
 import { expect, test } from "./fixtures";
 
 const cross = (page: Page) => page.getByRole("region", { name: "Two flows cross at a relay" });
@@ -17,7 +18,9 @@ test("the demo shows the gain, which is the quotient of both sides", async ({ pa
 test("the demo plays at once, and another loss or seed is another run", async ({ page, open }) => {
   const wishes: unknown[] = [];
   page.on("request", (request) => {
-    if (request.method() === "POST") wishes.push(request.postDataJSON());
+    // Others run once they come into sight.
+    const wish = request.postDataJSON() as { demonstration: string } | null;
+    if (wish?.demonstration === "cross") wishes.push(wish);
   });
   await open("demo/");
   const section = cross(page);
@@ -40,8 +43,11 @@ test("only the last of many wishes runs after the one under way", async ({ page,
   let answer = () => {};
   const isHeld = new Promise<void>((done) => (answer = done));
   await page.route("**/demo/run", async (route) => {
-    losses.push((route.request().postDataJSON() as { loss: number }).loss);
-    if (losses.length === 2) await isHeld;
+    const wish = route.request().postDataJSON() as { demonstration: string; loss: number };
+    if (wish.demonstration === "cross") {
+      losses.push(wish.loss);
+      if (losses.length === 2) await isHeld;
+    }
     await route.continue();
   });
   await open("demo/");
@@ -73,4 +79,72 @@ test("a simulator that fails says why", async ({ page, address }) => {
   );
   await page.goto(`${address}/demo/`);
   await expect(cross(page).getByRole("alert")).toContainText("the scenario has no links");
+});
+
+test("both sides race to one goal, and each clock stops there", async ({ page, open }) => {
+  await open("demo/#building");
+  const file = page.getByRole("region", { name: "One file, many receivers" });
+  await expect(file.locator(".traffic")).toHaveText("n01 sends 2.30 MB to n05, n09, n14 and n20");
+  await expect(file.locator(".race b")).toHaveText([/^\d+\.\d s/, /^\d+\.\d s/]);
+
+  // Coded, the packets of the slower side arrive long before its end.
+  const section = cross(page);
+  await section.scrollIntoViewIfNeeded();
+  await section.getByRole("combobox", { name: "Speed" }).selectOption("5×");
+  const clocks = section.locator(".race b");
+  await expect(clocks).toHaveText([/^\d+\.\d s$/, /^\d\.\d\d s ✓$/]);
+  await expect(clocks).toHaveText([/✓$/, /✓$/]);
+});
+
+test("a mesh stays as high as it is, whatever is written beside it", async ({ page, open }) => {
+  await open("demo/#building");
+  const file = page.getByRole("region", { name: "One file, many receivers" });
+  const canvas = file.locator("canvas").first();
+  await expect(canvas).toBeVisible();
+  const height = async () => (await canvas.boundingBox())!.height;
+  const before = await height();
+  await file.getByRole("combobox", { name: "Speed" }).selectOption("10×");
+  const percents = file.locator(".bars b");
+  await expect(percents.first()).toHaveText("100.0 %", { timeout: 15_000 });
+  const lines = await percents.evaluateAll((all) => all.map((b) => b.getClientRects().length));
+  expect(new Set(lines)).toEqual(new Set([1]));
+  expect(await height()).toBe(before);
+  // After a wider and a narrower window it is as before.
+  await page.setViewportSize({ width: 1440, height: 1400 });
+  await page.setViewportSize({ width: 1440, height: 900 });
+  expect(await height()).toBe(before);
+});
+
+test("a link has seed and loss, and leads to the same runs", async ({ page, open, context }) => {
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await open("demo/#cross?loss=0.35&seed=7");
+  const section = cross(page);
+  await expect(section.getByText("35 %")).toBeVisible();
+  await expect(section.getByText("seed 7")).toBeVisible();
+  await section.getByRole("button", { name: "Another seed" }).click();
+  await expect(page).toHaveURL(/#cross\?loss=0\.35&seed=8$/);
+  await section.getByRole("button", { name: "Copy link" }).click();
+  await expect(section.getByRole("status")).toHaveText("Copied.");
+  const link = await page.evaluate(() => navigator.clipboard.readText());
+  expect(link).toBe(page.url());
+});
+
+test("both runs are saved as a page that needs no server", async ({ page, open }, info) => {
+  await open("demo/");
+  const section = cross(page);
+  const saved = page.waitForEvent("download");
+  await section.getByRole("button", { name: "Save as page" }).click();
+  const file = await saved;
+  expect(file.suggestedFilename()).toBe("ncmesh-cross-loss20-seed1.html");
+  const path = info.outputPath("saved.html");
+  await file.saveAs(path);
+  expect(readFileSync(path, "utf8")).not.toContain("NCMESH_RECORDINGS");
+  await page.goto(`file://${path}#/coding`);
+  await expect(page.getByRole("row", { name: /s1 → d1/ })).toContainText("×");
+});
+
+test("the last card says how to go on", async ({ page, open }) => {
+  await open("demo/");
+  const yours = page.getByRole("region", { name: "Now yours" });
+  await expect(yours.getByRole("listitem")).toHaveCount(3);
 });

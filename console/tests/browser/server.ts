@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
-import type { Message } from "../../src/schema/messages";
+import type { Message, Meta } from "../../src/schema/messages";
 import {
   alone,
   broadcast,
@@ -104,11 +104,23 @@ function demonstrate(text: string): { runs: { name: string; url: string }[] } {
 
 /** Meshes that are watched, by the name of the case. */
 const LIVE: Record<string, { commands: boolean; messages: () => Message[] }> = {
+  past: { commands: false, messages: past },
   live: { commands: false, messages: () => cross("core_nc") },
   // Daemons in the middle of a transfer: one takes commands, the other is for looking only.
   daemon: { commands: true, messages: daemon },
   looking: { commands: false, messages: daemon },
 };
+
+/** A daemon that was there for 40 s before the page was opened, and told nobody but itself. */
+function past(): Message[] {
+  const [meta, ...rest] = cross("core_nc").slice(0, -1) as [{ type: "meta" } & Meta, ...Message[]];
+  const keys = rest.filter((message) => message.type === "key");
+  const before = keys.map((key, i) => ({ ...key, time_s: 10 * i }));
+  const now = rest.map((message) =>
+    message.type === "meta" ? message : { ...message, time_s: message.time_s + 40 },
+  );
+  return [{ ...meta, tick_s: 10 }, ...before, meta, ...now];
+}
 
 function daemon(): Message[] {
   return campus(3, { source: "daemon", observer: 1 }).slice(0, 40);
@@ -117,6 +129,7 @@ function daemon(): Message[] {
 /** Writes the messages of a mesh as server-sent events, ten times as fast as they were made. */
 function stream(response: ServerResponse, messages: Message[]): void {
   response.writeHead(200, { "content-type": "text/event-stream" });
+  response.write("id: run\n");
   const send = (message: Message | undefined) =>
     message && response.write(`data: ${JSON.stringify(message)}\n\n`);
   send(messages.shift());
@@ -152,7 +165,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     }));
     return json({ kind: "recording", runs });
   }
-  if (path === "messages") return stream(response, LIVE[name]?.messages() ?? []);
+  if (path.startsWith("messages")) return stream(response, LIVE[name]?.messages() ?? []);
   if (path === "demo/run") return json(demonstrate(await bodyOf(request)));
   if (path.startsWith("demo/run/")) return bytes(demos.get(path));
   if (path.startsWith("recordings/")) {

@@ -1,6 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { Flights } from "../../src/model/flights";
-import { bitRate, bytes, clock, count, delay, percent, ratio } from "../../src/model/format";
+import {
+  axisTime,
+  bitRate,
+  bytes,
+  clock,
+  count,
+  delay,
+  percent,
+  progress,
+  ratio,
+} from "../../src/model/format";
 import { fit, layoutOf } from "../../src/model/layout";
 import { Run } from "../../src/model/run";
 import type { Message, Meta } from "../../src/schema/messages";
@@ -103,6 +113,11 @@ describe("numbers", () => {
     [delay(2), "2.00 s"],
     [clock(62.54), "1:02.5"],
     [clock(59.96), "1:00.0"],
+    [clock(93_662.5), "26:01:02.5"],
+    [axisTime(12), "12 s"],
+    [axisTime(7200), "2:00:00"],
+    [progress(0.9999), "99.9 %"],
+    [progress(1), "100.0 %"],
     [ratio(2.383), "2.38"],
     [ratio(12.34), "12.3"],
   ])("%s", (shown, expected) => {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { BadMessage, parseMessage } from "../../src/model/check";
 import { Run } from "../../src/model/run";
-import { airRows, used } from "../../src/model/reports/air";
+import { Flights } from "../../src/model/flights";
+import { airRows, allAir, used } from "../../src/model/reports/air";
 import { gainRows, throughputGain } from "../../src/model/reports/coding";
 import { flowColumns, flowRows, throughput } from "../../src/model/reports/flows";
 import { cards, refusedRows } from "../../src/model/reports/health";
@@ -130,6 +131,119 @@ describe("bad input", () => {
   });
 });
 
+/** Returns messages as a daemon sends them that was not listened to from 3 s to 63 s. */
+function withGap(messages: Message[]): Message[] {
+  return messages.flatMap((message) => {
+    if (message.type === "meta" || message.time_s < 3) return message;
+    if (message.time_s < 5) return [];
+    return { ...message, time_s: message.time_s + 58 };
+  });
+}
+
+describe("what was not told", () => {
+  it("is a gap, over which nothing has a rate and nothing flies", () => {
+    const run = runOf(withGap(cross("forward")));
+    const first = run.timeline.times.findIndex((time) => time > 3);
+    expect([...run.track.gaps]).toEqual([first]);
+    expect(run.timeline.times[first]).toBe(63);
+
+    run.moveTo(63);
+    expect(run.seconds).toBe(0);
+    expect(flowRows(run)[0]?.rate).toBeNull();
+    expect(airRows(run).every(({ own, idle }) => own === null && idle === null)).toBe(true);
+    run.moveTo(63.5);
+    expect(run.seconds).toBeCloseTo(0.5);
+    expect(flowRows(run)[0]?.rate).toBeGreaterThan(0);
+
+    expect([2.8, 30, 62.9, 63.1].map((time) => run.timeline.isUntold(time))).toEqual([
+      false,
+      true,
+      true,
+      false,
+    ]);
+    const flights = new Flights(run.timeline);
+    expect(flights.within(62.9, 50, 1000)).toEqual([]);
+    expect(flights.within(2.5, 1, 1000).length).toBeGreaterThan(0);
+    run.track.forget(run.timeline.forget(20));
+    expect([...run.track.gaps]).toEqual([]);
+  });
+
+  it("is no gap between the coarse samples of a daemon's past", () => {
+    const messages = cross("forward");
+    const [meta, ...rest] = messages as [{ type: "meta" } & Meta, ...Message[]];
+    const isCoarse = ({ time_s }: { time_s: number }) => time_s % 5 < 0.05;
+    const past = rest.filter((message) => message.type === "key" && isCoarse(message));
+    const run = runOf([{ ...meta, tick_s: 5 }, ...past, meta, ...past.slice(-1)]);
+    expect(run.track.gaps.size).toBe(0);
+    run.moveTo(5);
+    expect(run.seconds).toBe(5);
+    expect(flowRows(run)[0]?.rate).toBeGreaterThan(0);
+  });
+
+  it("is not zero: sums, receivers that join later, and delays while nothing arrives", () => {
+    const [meta] = cross("forward") as [{ type: "meta" } & Meta];
+    const run = runOf(
+      record(meta, 6, (draft, time) => {
+        const flow = draft.flows[0]!;
+        flow.delay_s = 0.05;
+        if (time < 2) flow.delivered += 1;
+      }),
+    );
+    const { times, flows, sums } = run.track;
+    const at = (time: number) => times.findIndex((t) => t >= time - 1e-6);
+    expect(flows[0]!.delay[at(1.5)]).toBe(0.05);
+    expect(flows[0]!.delay[at(4)]).toBeNull();
+    expect(sums.data_us[at(4)]).toBe(0);
+
+    const [, first] = cross("forward") as [Message, { type: "key" } & Key];
+    const nothing = first.nodes.up.map(() => null);
+    const unknown = { data: nothing, data_us: nothing, control_us: nothing, coded_us: nothing };
+    const silent = runOf([meta, { ...first, nodes: { ...first.nodes, ...unknown } }]);
+    expect(silent.track.sums.data_us).toEqual([null]);
+    silent.moveTo(0);
+    expect(allAir(airRows(silent))).toBeNull();
+  });
+
+  it("takes the time of a transfer from the daemon, whenever the page was opened", () => {
+    const told = campus(3, { source: "daemon", observer: 1 });
+    const late = told.findIndex((message) => message.type === "key" && message.time_s >= 20);
+    const key = structuredClone(told[late]) as { type: "key" } & Key;
+    const receiver = key.transfers[0]!.receivers[0]!;
+    Object.assign(receiver, { stage: "complete", bytes: "2300000" });
+    const open = (finished_s?: number) => {
+      receiver.finished_s = finished_s ?? null;
+      const run = runOf([told[0]!, key]);
+      run.moveTo(20);
+      return transferRows(run)[0]!.receivers[0]!.finished;
+    };
+    expect(open(11.25)).toBe(11.25);
+    expect(open()).toBeNull();
+  });
+
+  it("says how fast a relay hears a flow of which it knows no bits", () => {
+    const [meta, first] = cross("forward") as [{ type: "meta" } & Meta, { type: "key" } & Key];
+    const flows = [{ scheme: "braid", why: "", innovative: "7" }, first.flows[1]!];
+    const tick = (time_s: number): Message => ({
+      type: "tick",
+      time_s,
+      flows: [{ flow: 0, innovative: 5 }],
+    });
+    const ticks = Array.from({ length: 20 }, (_, i) => tick((i + 1) / 10));
+    const run = runOf([meta, { ...first, flows }, ...ticks]);
+    run.moveTo(2);
+    expect(flowRows(run)[0]).toMatchObject({ rate: null, mean: null });
+    expect(flowRows(run)[0]!.heard).toBeCloseTo(50);
+  });
+
+  it("has no time on the card of a node whose stop was not told", () => {
+    const [meta, first] = cross("forward") as [{ type: "meta" } & Meta, { type: "key" } & Key];
+    const up = first.nodes.up.map((_, i) => i > 0);
+    const run = runOf([meta, { ...first, nodes: { ...first.nodes, up } }]);
+    run.moveTo(0);
+    expect(cards(run)[0]).toMatchObject({ where: "s1", time: null });
+  });
+});
+
 describe("reports", () => {
   it("measures throughput after a second of settling, and the gain of a second run", () => {
     const meta = cross("forward")[0] as { type: "meta" } & Meta;
@@ -243,6 +357,30 @@ describe("reports", () => {
     expect(stream?.receivers[0]?.layers[0]?.share).toBeGreaterThan(0.8);
     expect(stream?.receivers[2]?.layers[1]?.share).toBeLessThan(0.5);
     expect(stream?.receivers[2]?.problem).toContain("300 kbit/s");
+    expect(stream?.receivers[2]?.known).toEqual([]);
+    expect(stream?.noRoom).toBeNull();
+  });
+
+  it("shows order, delays, whole seconds and lack of room of a stream", () => {
+    const run = runOf(broadcast());
+    run.moveTo(6);
+    const state = run.now!.streams[0]!;
+    state.no_room = [2, 5];
+    Object.assign(state.receivers[0]!, {
+      out_of_order: [1, 0],
+      delay_p50_s: [0.012, 0],
+      delay_p99_s: [0.2, 0],
+      whole_base_s: 17,
+      base_s: 20,
+    });
+    const [stream] = streamRows(run);
+    expect(stream?.receivers[0]?.known).toEqual([
+      "median delay 12.0 ms, –",
+      "99 of 100 within 200 ms, –",
+      "out of order 1, 0",
+      "17 of 20 seconds of the base whole",
+    ]);
+    expect(stream?.noRoom).toBe(7);
   });
 
   it("collects hints, refusals and nodes that are down", () => {
@@ -261,8 +399,15 @@ describe("reports", () => {
 });
 
 describe("rates", () => {
+  const axis = (times: number[], ...gaps: number[]) => ({ times, gaps: new Set(gaps) });
+
   it("are growth over the window, per second", () => {
-    expect(rates([0, 1, 2, 3], [0, 10, 10, 40], 1)).toEqual([null, 10, 0, 30]);
-    expect(rates([0, 1, 2, 3], [0, 10, 10, 40], 2)).toEqual([null, 10, 5, 15]);
+    expect(rates(axis([0, 1, 2, 3]), [0, 10, 10, 40], 1)).toEqual([null, 10, 0, 30]);
+    expect(rates(axis([0, 1, 2, 3]), [0, 10, 10, 40], 2)).toEqual([null, 10, 5, 15]);
+  });
+
+  it("are not known after a gap, before the counter is, and where it fell", () => {
+    expect(rates(axis([0, 1, 61, 62], 2), [0, 10, 10, 40], 1)).toEqual([null, 10, null, 30]);
+    expect(rates(axis([0, 1, 2, 3]), [null, 900, 910, 3], 1)).toEqual([null, null, 10, null]);
   });
 });

@@ -147,7 +147,11 @@ function keyOf(draft: Draft, time: number): Key {
         ...r,
         packets: r.packets.map(String),
         bits: r.bits.map(String),
+        out_of_order: [],
+        delay_p50_s: [],
+        delay_p99_s: [],
       })),
+      no_room: [],
       tree: s.tree,
     })),
   });

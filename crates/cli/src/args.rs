@@ -122,7 +122,7 @@ pub(crate) enum ClientCommand {
                             doctor --json\n  ncmesh doctor --radio wlan0\n\nKeys are never shown. \
                             Without --config the file is /etc/ncmesh/node.toml, if it exists.")]
     Doctor(Remotely<DoctorArgs>),
-    /// Change the tunnel scheme or the relay mode of a running node
+    /// Show or change the tunnel scheme and the relay mode of a running node
     #[command(after_help = TUNNEL_EXAMPLES)]
     Tunnel(Remotely<TunnelArgs>),
 }
@@ -347,7 +347,6 @@ pub(crate) struct CancelArgs {
 }
 
 #[derive(Debug, Args)]
-#[group(required = true, multiple = true)]
 pub(crate) struct TunnelArgs {
     #[arg(help = scheme_help(ServiceKind::Tunnel))]
     pub(crate) scheme: Option<String>,

@@ -14,7 +14,7 @@ Exit codes:
   2  wrong usage of the command
   3  the configuration or scenario is wrong
   4  no daemon answers
-  5  a file or directory cannot be read or written, or cannot be sent
+  5  a file, directory or the daemon's socket cannot be read or written, or cannot be sent
   6  a receiver is unknown or cannot be reached
   7  a named receiver, or with --to all every one, has not got the file, or the transfer was ended
   8  a state directory, port or socket is in use by another program, or a measurement goes on
@@ -108,6 +108,7 @@ impl From<ClientError> for Failure {
         let kind = match e {
             ClientError::Refused(e) => return e.into(),
             ClientError::Impossible(_) => Kind::Usage,
+            ClientError::Forbidden(_) => Kind::File,
             ClientError::Unreachable(..) | ClientError::Strange(_) => Kind::NoDaemon,
         };
         Self::new(kind, e.to_string())

@@ -94,6 +94,24 @@ fn a_recording_is_replayed_byte_for_byte() {
 }
 
 #[test]
+fn two_recordings_are_shown_in_step() {
+    let files = ["cross-forward.ncrec", "cross-braid.ncrec"].map(fixture);
+    let [first, second] = files.each_ref().map(|file| file.to_str().expect("a path"));
+    let serving = Serving::start(&["replay", first, second]);
+    let offered = serving.json("GET /console.json", "");
+    let names = offered["runs"].as_array().expect("runs").iter().map(|run| &run["name"]);
+    assert_eq!(names.collect::<Vec<_>>(), ["cross-forward.ncrec", "cross-braid.ncrec"]);
+    assert_eq!(serving.ask("GET /recordings/1", ""), std::fs::read(second).expect("a file"));
+
+    let page = tempfile::NamedTempFile::new().expect("a file");
+    let path = page.path().to_str().expect("a path");
+    let output = output(&["replay", first, second, "--html", path]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let both: u64 = files.iter().map(|file| file.metadata().expect("a file").len()).sum();
+    assert!(page.path().metadata().expect("written").len() > both);
+}
+
+#[test]
 fn wrong_files_and_ports_in_use_are_named() {
     let dir = tempfile::tempdir().expect("a directory");
     let whole = std::fs::read(fixture("cross.ncrec")).expect("a file");

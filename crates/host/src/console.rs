@@ -6,7 +6,7 @@ use ncmesh_console::schema::{
 };
 use ncmesh_engine::counters::Counters;
 use ncmesh_engine::file::{self, Direction, TransferStatus};
-use ncmesh_engine::stream::{Receiving, Sending, StreamQueue};
+use ncmesh_engine::stream::{Receiving, Sending, StreamQueue, StreamStatus};
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::tunnel::CodingStatus;
 
@@ -77,6 +77,13 @@ pub fn receiving_values(receiving: &Receiving, layers: usize) -> StreamReceiverV
         rate_bps: receiving.rates_bps.map(|(rate, _)| rate),
         offered_bps: receiving.rates_bps.map(|(_, offered)| offered),
     }
+}
+
+/// Returns the packets of a stream of this many layers that the queues of a node had no room for.
+#[must_use]
+pub fn no_room(status: &StreamStatus, layers: usize) -> Vec<Count> {
+    let of_layer = |layer: usize| status.queues.iter().map(|queue| queue.no_room[layer]).sum();
+    (0..layers).map(|layer| Count(of_layer(layer))).collect()
 }
 
 /// Returns the counters of what a node coded.

@@ -116,7 +116,7 @@ async fn serve<R: Radio>(
     // Commands are answered from here on, and transfers of an earlier start go on.
     let socket = ApiSocket::bind(&config.api_socket, config.api_group)?;
     #[cfg(feature = "web")]
-    let hub = web::hub(handle.clone());
+    let hub = web::hub(handle.clone(), config.web.is_some());
     #[cfg(feature = "web")]
     socket.serve(handle.clone(), web::messages(hub.clone()));
     #[cfg(not(feature = "web"))]

@@ -1,6 +1,6 @@
 //! The console of a daemon, section `[web]`: what this node knows, for browsers.
 //!
-//! While nobody looks, the node is not asked for anything.
+//! While nobody looks, the node is asked every 10 s for what the console shows as its past.
 
 use crate::api;
 use crate::config::{NodeConfig, Readers, WebConfig};
@@ -10,7 +10,7 @@ use axum::Router;
 use axum::routing::get;
 use ncmesh_console::schema::TICK_S;
 use ncmesh_console::{Sampler, Sink};
-use ncmesh_web::{Hub, Server, Site};
+use ncmesh_web::{Hub, Server, Site, Wanted};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
@@ -59,16 +59,17 @@ pub fn readers_token(config: &NodeConfig) -> String {
     token[..READ_TOKEN_LEN].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns what tells everybody what this node knows, browsers and clients of the API's socket.
-pub fn hub(handle: Handle) -> Hub {
-    let hub = Hub::new();
+/// Returns what tells everybody what this node knows, browsers and clients of the API's socket. Only
+/// a console shows the past.
+pub fn hub(handle: Handle, has_console: bool) -> Hub {
+    let hub = if has_console { Hub::with_past() } else { Hub::new() };
     tokio::spawn(tell(handle, hub.clone()));
     hub
 }
 
 /// Returns the path of the messages, for clients of the API's socket.
 pub fn messages(hub: Hub) -> Router {
-    Router::new().route("/v1/messages", get(async move || ncmesh_web::live(&hub)))
+    Router::new().route("/v1/messages", get(async move || ncmesh_web::live(&hub, Wanted::Now)))
 }
 
 /// Tells the hub what the node knows, as often as ticks come, while anybody listens.
@@ -83,6 +84,7 @@ async fn tell(handle: Handle, mut hub: Hub) {
             hub.wait_for_listener().await;
         }
         ticks.tick().await;
+        view.tell_every(hub.step_s());
         let look = move |node: &mut crate::node::Node| {
             node.look(&mut view);
             view

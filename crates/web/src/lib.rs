@@ -18,10 +18,11 @@ mod files;
 pub mod guard;
 mod hub;
 pub mod page;
+mod past;
 mod server;
 mod site;
 
 pub use connections::{Accepted, Limits};
-pub use hub::{Hub, Listener};
+pub use hub::{Hub, Listener, Wanted};
 pub use server::{BindError, Server, live};
 pub use site::{DemoError, DemoRequest, Demonstration, Offered, Recording, Site};

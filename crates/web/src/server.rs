@@ -3,10 +3,10 @@
 use crate::connections::{Accepted, Limits};
 use crate::files;
 use crate::guard::{self, Guard};
-use crate::hub::{Hub, Listener};
+use crate::hub::{Hub, Listener, Wanted};
 use crate::site::{DemoError, DemoRequest, Link, Offered, Site};
 use axum::body::Bytes;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -188,25 +188,35 @@ async fn offered(State(site): State<Site>) -> Json<Offered> {
     Json(site.offered())
 }
 
-async fn messages(State(site): State<Site>) -> Response {
+async fn messages(State(site): State<Site>, RawQuery(query): RawQuery) -> Response {
     match &site.hub {
-        Some(hub) => live(hub),
+        Some(hub) => live(hub, wanted(hub, query.as_deref().unwrap_or_default())),
         None => (StatusCode::NOT_FOUND, "nothing is live here\n").into_response(),
     }
 }
 
-/// Answers with the messages of a hub, as server-sent events.
+/// Returns what a page wants: all of the past, or what it lacks if it was told the same run before.
+fn wanted(hub: &Hub, query: &str) -> Wanted {
+    let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name));
+    let after = value("after=").filter(|_| value("run=") == Some(hub.run()));
+    Wanted::After(after.and_then(|time| time.parse().ok()).unwrap_or(f64::MIN))
+}
+
+/// Answers with the messages of a hub, as server-sent events. Their id names the run.
 #[must_use]
-pub fn live(hub: &Hub) -> Response {
+pub fn live(hub: &Hub, wanted: Wanted) -> Response {
     let keep_alive = KeepAlive::new().interval(ALIVE);
-    Sse::new(events(hub.listen())).keep_alive(keep_alive).into_response()
+    let events = events(hub.listen(wanted), hub.run().to_owned());
+    Sse::new(events).keep_alive(keep_alive).into_response()
 }
 
 /// Returns the messages of a listener as server-sent events.
-fn events(listener: Listener) -> impl Stream<Item = Result<Event, Infallible>> {
-    stream::unfold(listener, async |mut listener| {
+fn events(listener: Listener, run: String) -> impl Stream<Item = Result<Event, Infallible>> {
+    stream::unfold((listener, Some(run)), async |(mut listener, mut run)| {
         let json = listener.next().await?;
-        Some((Ok(Event::default().data(&*json)), listener))
+        // Browsers take it as the id of all that follow.
+        let named = run.take().map_or_else(Event::default, |run| Event::default().id(run));
+        Some((Ok(named.data(&*json)), (listener, run)))
     })
 }
 
@@ -255,7 +265,6 @@ async fn run_demo(State(site): State<Site>, body: Bytes) -> Response {
 async fn file(request: Request) -> Response {
     let name = match request.uri().path().trim_start_matches('/') {
         "" => "index.html",
-        files::STANDALONE => return StatusCode::NOT_FOUND.into_response(),
         name => name,
     };
     match files::find(name) {

@@ -27,20 +27,25 @@ export interface AirRow {
 export function airtimes(run: Run): (Airtime | null)[] {
   const { now, before, seconds } = run;
   if (!now) return [];
-  const micros = seconds * 1e6;
-  const share = (name: "control_us" | "data_us" | "coded_us", i: number) =>
-    micros > 0
-      ? Math.max(0, (now.nodes[name][i] ?? 0) - (known(before?.nodes[name][i]) ?? 0)) / micros
-      : 0;
-  return Array.from(now.nodes.up, (_, i) =>
-    known(now.nodes.control_us[i]) === null
-      ? null
-      : {
-          control: share("control_us", i),
-          data: share("data_us", i),
-          coded: share("coded_us", i),
-        },
-  );
+  const share = (name: "control_us" | "data_us" | "coded_us", i: number) => {
+    const grown = (now.nodes[name][i] ?? NaN) - (before?.nodes[name][i] ?? NaN);
+    // It falls where a node was started again.
+    return seconds > 0 && grown >= 0 ? grown / (seconds * 1e6) : null;
+  };
+  return Array.from(now.nodes.up, (_, i) => {
+    const control = share("control_us", i);
+    const data = share("data_us", i);
+    const coded = share("coded_us", i);
+    return control === null || data === null || coded === null ? null : { control, data, coded };
+  });
+}
+
+/** Returns the shares of all nodes that tell theirs, summed up; null if none does. */
+export function allAir(rows: AirRow[]): Airtime | null {
+  const told = rows.flatMap(({ own }) => own ?? []);
+  if (told.length === 0) return null;
+  const sum = (kind: keyof Airtime) => told.reduce((all, own) => all + own[kind], 0);
+  return { control: sum("control"), data: sum("data"), coded: sum("coded") };
 }
 
 /** Returns the nodes with their airtime: the busiest first, those where it is not known last. */

@@ -11,6 +11,8 @@ export interface FlowRow {
   why: string;
   /** Bits that arrived in the last second, bit/s. */
   rate: number | null;
+  /** Innovative frames that were heard in the last second at the node that tells, per second. */
+  heard: number | null;
   /** Rate over the run so far, bit/s. */
   mean: number | null;
   /** Share of the offered packets that arrived, 0 to 1. */
@@ -40,15 +42,18 @@ export function flowRows(run: Run): FlowRow[] {
     const about = meta.flows[place];
     if (!about) return [];
     const { bits, offered, delivered } = flow;
-    const isKnown = bits !== null && seconds > 0;
+    const earlier = before?.flows[place];
+    const grown = (value: number | null, old: number | null | undefined) =>
+      seconds > 0 && value !== null && old != null && value >= old ? (value - old) / seconds : null;
     return {
       place,
       name: `${run.nodeName(about.from)} → ${run.nodeName(about.to)}`,
       protocol: about.protocol ?? "",
       scheme: flow.scheme,
       why: flow.why,
-      rate: isKnown ? (bits - (before?.flows[place]?.bits ?? 0)) / seconds : null,
-      mean: bits === null ? null : throughput(run, place, now.time),
+      rate: grown(bits, earlier?.bits),
+      heard: grown(flow.innovative, earlier?.innovative),
+      mean: throughput(run, place, now.time),
       arrived: offered && delivered !== null ? Math.min(1, delivered / offered) : null,
       now: flow,
     };
@@ -73,13 +78,22 @@ export function measured(run: Run, until = Infinity): [number, number] | null {
   return last > from ? [from, last] : null;
 }
 
-/** Returns the bits per second of one flow, or of all, in the measured part of a run. */
-export function throughput(run: Run, place: number | null, until = Infinity): number {
+/**
+ * Returns the bits per second of one flow, or of all, in the measured part of a run; null if
+ * nothing was measured.
+ */
+export function throughput(run: Run, place: number | null, until = Infinity): number | null {
   const range = measured(run, until);
-  if (!range) return 0;
+  if (!range) return null;
   const [from, to] = range;
   const { flows, times } = run.track;
   const chosen = place === null ? flows : flows.slice(place, place + 1);
-  const bits = (i: number) => chosen.reduce((all, flow) => all + (flow.bits[i] ?? 0), 0);
-  return (bits(to) - bits(from)) / ((times[to] ?? 0) - (times[from] ?? 0));
+  // A flow that was not known at the beginning counts from when it was.
+  const grown = chosen.flatMap(({ bits }) => {
+    const last = bits[to] ?? null;
+    const first = bits.slice(from, to).find((value) => value !== null) ?? null;
+    return last === null || first === null || last < first ? [] : last - first;
+  });
+  const seconds = (times[to] ?? 0) - (times[from] ?? 0);
+  return grown.length > 0 ? grown.reduce((all, bits) => all + bits, 0) / seconds : null;
 }

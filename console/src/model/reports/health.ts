@@ -8,8 +8,8 @@ export interface Card {
   title: string;
   text: string;
   where: string;
-  /** Time when it was last seen, s. */
-  time: number;
+  /** Time when it was last seen, s; null if that is not known. */
+  time: number | null;
   /** How often it was told. */
   times: number;
   level: "problem" | "hint";
@@ -84,7 +84,7 @@ export function cards(run: Run): Card[] {
       title: "A node is down",
       text: `${run.nodeName(node.id)} is not heard. Check its power and its radio.`,
       where: run.nodeName(node.id),
-      time: stopped?.time_s ?? 0,
+      time: stopped?.time_s ?? null,
       times: 1,
       level: "problem",
     });
@@ -110,7 +110,7 @@ export function cards(run: Run): Card[] {
   }
   found.push(...hints(run));
   const order = { problem: 0, hint: 1 };
-  return found.sort((a, b) => order[a.level] - order[b.level] || b.time - a.time);
+  return found.sort((a, b) => order[a.level] - order[b.level] || (b.time ?? 0) - (a.time ?? 0));
 }
 
 /** Returns the hints that nodes told, each once for every node. */

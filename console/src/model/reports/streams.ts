@@ -1,4 +1,6 @@
 /** Live streams, as tables. */
+import type { StreamReceiverNow } from "../../schema/messages";
+import { count, delay } from "../format";
 import type { Run } from "../run";
 
 /** A layer at a receiver. */
@@ -6,8 +8,20 @@ export interface LayerCell {
   name: string;
   /** Packets received over packets sent in the last second, 0 to 1; null if none was sent. */
   share: number | null;
-  /** Bits received in the last second, bit/s. */
-  rate: number;
+  /** Bits received in the last second, bit/s; null if that is not known. */
+  rate: number | null;
+}
+
+/** A receiver of a stream. */
+export interface StreamReceiverRow {
+  node: number;
+  name: string;
+  problem: string;
+  layers: LayerCell[];
+  /** Values of layers and of the base that are known, with their names. */
+  known: string[];
+  /** Bits of all layers received in the last second, bit/s; null if that is not known. */
+  rate: number | null;
 }
 
 /** A live stream at the time shown. */
@@ -17,7 +31,9 @@ export interface StreamRow {
   scheme: string;
   from: string;
   layers: { name: string; offered: number | null }[];
-  receivers: { node: number; name: string; problem: string; layers: LayerCell[] }[];
+  receivers: StreamReceiverRow[];
+  /** Packets that queues had no room for, of all layers; null if that is not known. */
+  noRoom: number | null;
   /** Nodes of the tree with their previous hops. */
   tree: { node: string; parent: string }[];
 }
@@ -30,8 +46,10 @@ export function streamRows(run: Run): StreamRow[] {
     const about = meta.streams[place];
     if (!about) return [];
     const earlier = before?.streams[place];
-    const grown = (list: number[], old: number[] | undefined, layer: number) =>
-      (list[layer] ?? 0) - (old?.[layer] ?? 0);
+    const grown = (list: number[], old: number[] | undefined, layer: number) => {
+      const growth = (list[layer] ?? NaN) - (old?.[layer] ?? NaN);
+      return seconds > 0 && growth >= 0 ? growth : null;
+    };
     return {
       place,
       group: about.group,
@@ -40,26 +58,52 @@ export function streamRows(run: Run): StreamRow[] {
       layers: about.layers.map(({ name, rate_bps }) => ({ name, offered: rate_bps })),
       receivers: stream.receivers.map((receiver) => {
         const old = earlier?.receivers.find(({ node }) => node === receiver.node);
+        const layers = about.layers.map(({ name }, layer): LayerCell => {
+          const sent = grown(stream.taken, earlier?.taken, layer);
+          const got = grown(receiver.packets, old?.packets, layer);
+          const bits = grown(receiver.bits, old?.bits, layer);
+          return {
+            name,
+            share: sent && got !== null ? Math.min(1, got / sent) : null,
+            rate: bits === null ? null : bits / seconds,
+          };
+        });
+        const known = layers.flatMap(({ rate }) => rate ?? []);
         return {
           node: receiver.node,
           name: run.nodeName(receiver.node),
           problem: receiver.problem,
-          layers: about.layers.map(({ name }, layer) => {
-            const sent = grown(stream.taken, earlier?.taken, layer);
-            const got = grown(receiver.packets, old?.packets, layer);
-            const bits = grown(receiver.bits, old?.bits, layer);
-            return {
-              name,
-              share: sent > 0 ? Math.min(1, got / sent) : null,
-              rate: seconds > 0 ? bits / seconds : 0,
-            };
-          }),
+          layers,
+          known: timeliness(receiver),
+          rate: known.length > 0 ? known.reduce((sum, rate) => sum + rate, 0) : null,
         };
       }),
+      // Older recordings do not tell it.
+      noRoom: stream.no_room.length > 0 ? stream.no_room.reduce((sum, n) => sum + n, 0) : null,
       tree: stream.tree.map(({ node, parent }) => ({
         node: run.nodeName(node),
         parent: run.nodeName(parent),
       })),
     };
   });
+}
+
+/**
+ * Returns what a receiver knows of order, delays and whole seconds, with names. Lists are by layer;
+ * a layer of which nothing came has the delay 0, and older recordings have no lists.
+ */
+function timeliness(receiver: StreamReceiverNow): string[] {
+  const { out_of_order, delay_p50_s, delay_p99_s, whole_base_s, base_s } = receiver;
+  const delays = (list: number[] | null) =>
+    (list ?? []).map((seconds) => (seconds > 0 ? delay(seconds) : "–")).join(", ");
+  const parts: string[] = [];
+  if (delay_p50_s?.length) {
+    parts.push(`median delay ${delays(delay_p50_s)}`);
+    parts.push(`99 of 100 within ${delays(delay_p99_s)}`);
+  }
+  if (out_of_order.length > 0) parts.push(`out of order ${out_of_order.map(count).join(", ")}`);
+  if (whole_base_s !== null && base_s !== null) {
+    parts.push(`${whole_base_s} of ${base_s} seconds of the base whole`);
+  }
+  return parts;
 }

@@ -15,8 +15,8 @@ export interface ReceiverRow {
   bytes: number;
   /** Share of the file that is there, 0 to 1. */
   share: number;
-  /** Bits that came in the last second, bit/s. */
-  rate: number;
+  /** Bits that came in the last second, bit/s; null if that is not known. */
+  rate: number | null;
   innovative: number | null;
   redundant: number | null;
   /** Generations by state; empty if their number is not known. */
@@ -82,7 +82,8 @@ function receiverRow(
   receiver: ReceiverNow,
 ): ReceiverRow {
   const earlier = run.before?.transfers[place]?.receivers;
-  const before = earlier?.find(({ node }) => node === receiver.node)?.bytes ?? 0;
+  const before = earlier?.find(({ node }) => node === receiver.node)?.bytes ?? NaN;
+  const grown = receiver.bytes - before;
   const { rank } = receiver;
   const isWhole = receiver.stage === "complete";
   const share = size > 0 ? Math.min(1, receiver.bytes / size) : Number(isWhole);
@@ -92,12 +93,12 @@ function receiverRow(
     stage: receiver.stage,
     bytes: receiver.bytes,
     share: isWhole ? 1 : share,
-    rate: run.seconds > 0 ? Math.max(0, ((receiver.bytes - before) * 8) / run.seconds) : 0,
+    rate: run.seconds > 0 && grown >= 0 ? (grown * 8) / run.seconds : null,
     innovative: receiver.innovative,
     redundant: receiver.redundant,
     generations: strip(generations, receiver),
     begun: rank && rank.size > 0 ? Math.min(1, rank.rank / rank.size) : 0,
-    finished: finishedAt(run, place, receiver.node, size),
+    finished: finishedAt(run, place, size, receiver),
   };
 }
 
@@ -116,11 +117,20 @@ function strip(generations: number, receiver: ReceiverNow): Generation[] {
   return cells;
 }
 
-/** Returns the time that a receiver took to get the whole file, s; null if it never did. */
-export function finishedAt(run: Run, place: number, node: number, size: number): number | null {
-  const bytes = run.track.bytes.get(trackKey(place, node)) ?? [];
+/**
+ * Returns the time that a receiver took to get the whole file, s; null if it never did. A daemon
+ * tells it by its own clock. A simulation is seen from its beginning, so its ticks tell it.
+ */
+export function finishedAt(
+  run: Run,
+  place: number,
+  size: number,
+  receiver: ReceiverNow,
+): number | null {
+  if (run.meta?.observer != null) return receiver.finished_s;
+  const bytes = run.track.bytes.get(trackKey(place, receiver.node)) ?? [];
   if (size === 0 || (bytes.at(-1) ?? 0) < size) return null;
-  const done = bytes.findIndex((value) => value >= size);
+  const done = bytes.findIndex((value) => value !== null && value >= size);
   const time = run.track.times[done];
   return time === undefined ? null : time - (run.track.began[place] ?? 0);
 }
@@ -130,7 +140,11 @@ export function completion(run: Run, place: number): number | null {
   const about = run.timeline.meta?.transfers[place];
   if (!about || about.to.length === 0) return null;
   const size = Number(about.bytes);
-  const times = about.to.map((node) => finishedAt(run, place, node, size));
+  const receivers = run.latest?.transfers[place]?.receivers ?? [];
+  const times = about.to.map((node) => {
+    const receiver = receivers.find((receiver) => receiver.node === node);
+    return receiver ? finishedAt(run, place, size, receiver) : null;
+  });
   return times.reduce<number | null>(
     (last, time) => (last === null || time === null ? null : Math.max(last, time)),
     0,

@@ -27,7 +27,7 @@ export const DEMONSTRATIONS: About[] = [
     sides: ["Forwarded", "Coded"],
     measure: "throughput",
     loss: 0.2,
-    speed: 0.05,
+    speed: 0.25,
     radius: 15,
   },
   {
@@ -36,7 +36,7 @@ export const DEMONSTRATIONS: About[] = [
     text:
       "A file goes to four receivers in a building of 22 routers. On the left packets are sent " +
       "as they are, and again where they were lost. On the right nodes send combinations, and " +
-      "any one that is new helps everybody who hears it.",
+      "any one that is new helps every node that hears it.",
     sides: ["Uncoded", "Coded"],
     measure: "completion",
     loss: null,
@@ -52,7 +52,7 @@ export const DEMONSTRATIONS: About[] = [
     sides: ["Forwarded", "Coded"],
     measure: "throughput",
     loss: 0,
-    speed: 0.1,
+    speed: 0.25,
     radius: 15,
   },
 ];

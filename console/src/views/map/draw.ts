@@ -1,5 +1,6 @@
 /** Draws a mesh on a canvas. Everything it needs is in the scene; it keeps nothing. */
 import type { Meta, Position } from "../../schema/messages";
+import { backdropOf } from "../../model/backdrop";
 import type { Background, Line } from "../../model/background";
 import type { Flight } from "../../model/flights";
 import type { Layout, Point, View } from "../../model/layout";
@@ -42,8 +43,6 @@ export interface Ground {
 
 /** Links up to which both directions and the truth are drawn side by side. */
 const DETAILED = 400;
-/** Delivery from which a link is drawn where links are only a backdrop. */
-const BACKDROP = 0.35;
 /** Nodes up to which lost frames are drawn, and nodes without traffic have names in the demo. */
 const FEW = 8;
 /** Nodes up to which all names are drawn. */
@@ -122,18 +121,17 @@ function drawGround(context: CanvasRenderingContext2D, scene: Scene, ground: Gro
 }
 
 function drawBackdrop(context: CanvasRenderingContext2D, scene: Scene, ends: [Point, Point][]) {
-  context.strokeStyle = scene.palette.line;
-  context.lineWidth = scene.meta.nodes.length <= FEW ? 2 : 1;
-  context.beginPath();
-  scene.meta.links.forEach(({ loss }, i) => {
-    // Poor links would hide the others.
-    const delivery = loss === null ? (known(scene.state.links.delivery[i]) ?? 0) : 1 - loss;
-    if (delivery < BACKDROP) return;
-    const [a, b] = ends[i] as [Point, Point];
-    context.moveTo(a.x, a.y);
-    context.lineTo(b.x, b.y);
+  const { meta, state, palette } = scene;
+  const width = meta.nodes.length <= FEW ? 2 : 1;
+  const strokes = new Strokes();
+  const strands = backdropOf(meta.links, (i) => {
+    const loss = meta.links[i]?.loss ?? null;
+    return loss === null ? known(state.links.delivery[i]) : 1 - loss;
   });
-  context.stroke();
+  for (const { link, isPoor } of strands) {
+    strokes.add(palette.line, width, isPoor ? [6, 4] : [], ...(ends[link] as [Point, Point]));
+  }
+  strokes.draw(context);
 }
 
 /** Lines that look alike are drawn as one path: that is what makes 10,000 links fast. */
@@ -171,6 +169,7 @@ function drawLinks(context: CanvasRenderingContext2D, scene: Scene, ends: [Point
   meta.links.forEach(({ from, to, loss }, i) => {
     const [a, b] = ends[i] as [Point, Point];
     if (isOutside(scene, a, b)) return;
+    // A link that is not known any more is as good as gone.
     const delivery = known(state.links.delivery[i]) ?? 0;
     const isUp =
       state.nodes.up[rows.get(from) ?? 0] === 1 && state.nodes.up[rows.get(to) ?? 0] === 1;
@@ -180,7 +179,7 @@ function drawLinks(context: CanvasRenderingContext2D, scene: Scene, ends: [Point
       const colour = palette.delivery[step(1 - loss)] as string;
       truths.add(colour, 1.4, [3, 4], ...beside(a, b, shift + 3));
     }
-    if (delivery < 0.02 && !reference) return;
+    if (delivery < 0.02 && (reference?.[i] ?? 0) < 0.02) return;
     const look = reference ? compared(delivery, reference[i] ?? null, palette) : null;
     const level = step(delivery);
     const colour = isFaded ? palette.line : (look?.colour ?? (palette.delivery[level] as string));

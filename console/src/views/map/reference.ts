@@ -12,8 +12,8 @@ const linkKey = (from: number, to: number) => `${from}>${to}`;
 export function keepReference(state: MeshState): boolean {
   const kept: Kept = {};
   state.meta.links.forEach(({ from, to }, i) => {
-    const delivery = known(state.links.delivery[i]) ?? 0;
-    if (delivery > 0) kept[linkKey(from, to)] = Math.round(delivery * 1000) / 1000;
+    const delivery = known(state.links.delivery[i]);
+    if (delivery !== null) kept[linkKey(from, to)] = Math.round(delivery * 1000) / 1000;
   });
   try {
     localStorage.setItem(storageKey(state.meta), JSON.stringify(kept));
@@ -29,7 +29,7 @@ export function findReference(meta: Meta): (number | null)[] | null {
     const text = localStorage.getItem(storageKey(meta));
     if (!text) return null;
     const kept = JSON.parse(text) as Kept;
-    return meta.links.map(({ from, to }) => kept[linkKey(from, to)] ?? 0);
+    return meta.links.map(({ from, to }) => kept[linkKey(from, to)] ?? null);
   } catch {
     return null;
   }

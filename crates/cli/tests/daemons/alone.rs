@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::process::{Command, Stdio};
 
 #[test]
@@ -16,6 +16,25 @@ fn without_a_daemon_it_says_how_to_start_one() {
         let output = run(&[command, &["--api", "/nonexistent/api.sock"]].concat());
         assert_fails(&output, 4, &["/nonexistent/api.sock", "ncmesh node --config"]);
     }
+}
+
+#[test]
+fn a_socket_of_another_user_is_not_a_missing_daemon() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("api.sock");
+    let _daemon = UnixListener::bind(&socket).unwrap();
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o000)).unwrap();
+    let program = ncmesh().get_program().to_owned();
+    // The superuser passes over permissions.
+    let mut command = if rustix::process::geteuid().is_root() {
+        let mut command = Command::new("setpriv");
+        command.arg("--bounding-set=-dac_override,-dac_read_search").arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
+    let output = command.args(["status", "--api"]).arg(&socket).output().unwrap();
+    assert_fails(&output, 5, &["no permission for", "api.sock", "group = true"]);
 }
 
 #[test]

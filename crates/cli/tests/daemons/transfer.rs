@@ -2,8 +2,10 @@
 
 use crate::support::net::Segment;
 use crate::support::{INBOX, Node, contents, mesh, ncmesh, send, wait_until};
+use ncmesh_console::schema::{Key, Message, Meta, Stage};
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engines::REGISTRY;
+use ncmesh_node::api::client::ApiClient;
 use ncmesh_node::api::types::{State, Transfer};
 use std::fs;
 use std::process::Stdio;
@@ -43,8 +45,44 @@ fn a_file_reaches_all_and_odd_files_too() {
         let named = |t: &Transfer| t.path.as_ref().is_some_and(|path| path.ends_with("one (2)"));
         mesh[2].transfers().iter().any(|t| t.id == id && named(t))
     });
+    // A console that is opened now has the times that commands state.
+    for node in &mesh[..2] {
+        let transfers = node.transfers();
+        let (meta, key) = console_of(node);
+        let places = meta.transfers.iter().map(|t| t.id.as_str()).zip(&key.transfers);
+        for (id, state) in places.filter(|(_, state)| state.stage != Some(Stage::Open)) {
+            let transfer = transfers.iter().find(|t| t.id == id).unwrap();
+            let own = [&transfer.values];
+            let theirs = transfer.receivers.iter().map(|r| &r.values);
+            let told: Vec<f64> = match state.stage {
+                None => own.into_iter().map(|values| values.seconds).collect(),
+                Some(_) => theirs.map(|values| values.seconds).collect(),
+            };
+            for (receiver, seconds) in state.receivers.iter().zip(told) {
+                let finished = receiver.finished_s.unwrap();
+                assert!((finished - seconds).abs() < 1e-5, "{id}: {finished} {seconds}");
+            }
+        }
+    }
     assert_eq!(mesh[0].stop(), 0);
     assert!(!mesh[0].socket().exists());
+}
+
+/// Returns what the console of a node is told first.
+fn console_of(node: &Node) -> (Meta, Key) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut messages = ApiClient::new(node.socket()).follow("/v1/messages").await.unwrap();
+        let mut meta = None;
+        loop {
+            match serde_json::from_str(&messages.next().await.unwrap().unwrap()).unwrap() {
+                Message::Meta(told) => meta = Some(told),
+                // The first is of the daemon's start.
+                Message::Key(key) if !key.transfers.is_empty() => return (meta.unwrap(), key),
+                _ => {}
+            }
+        }
+    })
 }
 
 #[test]

@@ -49,7 +49,7 @@ state! {
         why: String, "Why not coded", Plain;
         /// Share of combinations among the frames with payload of the scheme: of all nodes in the
         /// last second in a simulation, of this node since its start in a daemon. Unknown for
-        /// schemes that combine nothing.
+        /// schemes that combine nothing, and while none is sent.
         coded_share: Option<f64>, "Coded", Share;
     }
 }

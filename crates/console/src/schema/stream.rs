@@ -21,6 +21,9 @@ state! {
         refused: Count, "Refused", Packets;
     }
     key {
+        /// Packets dropped for lack of room in a queue, by layer: here, and in a simulation at any
+        /// node.
+        no_room: Vec<Count>, "No room", Packets;
         /// Its receivers.
         receivers: Vec<StreamReceiverState>, "Receivers", Plain;
         /// Its tree: each node in it with its previous hop.
@@ -33,14 +36,6 @@ state! {
     StreamReceiverState { node: u16 } / StreamReceiverTick { node: u16 } as StreamReceiverValues {
         /// Packets received, by layer.
         packets: Vec<Count>, "Packets", Packets;
-    }
-    api {
-        /// Bytes received, by layer.
-        bytes: Vec<Count>, "Bytes", Bytes;
-        /// Packets that the source sent from the first announcement heard to the latest, by layer.
-        offered: Vec<Count>, "Offered packets", Packets;
-        /// Packets of these that have not come, by layer. Those on their way are among them.
-        missing: Vec<u64>, "Missing", Packets;
         /// Packets that came after a later one, by layer. Empty, as are the delays, for schemes
         /// whose packets do not tell their age.
         out_of_order: Vec<Count>, "Out of order", Packets;
@@ -53,6 +48,14 @@ state! {
         whole_base_s: Option<u64>, "Whole base", Seconds;
         /// All seconds of the stream that were judged so, a few after their end.
         base_s: Option<u64>, "Base", Seconds;
+    }
+    api {
+        /// Bytes received, by layer.
+        bytes: Vec<Count>, "Bytes", Bytes;
+        /// Packets that the source sent from the first announcement heard to the latest, by layer.
+        offered: Vec<Count>, "Offered packets", Packets;
+        /// Packets of these that have not come, by layer. Those on their way are among them.
+        missing: Vec<u64>, "Missing", Packets;
         /// Virtual queue (Z), packets.
         z: f64, "Virtual queue", Packets;
         /// Virtual pressure (Y), packets.

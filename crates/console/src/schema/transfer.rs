@@ -50,6 +50,10 @@ state! {
         kbit_s: f64, "Rate", KilobitRate;
     }
     key {
+        /// Time from the beginning of the transfer, or its resumption, until the receiver had the
+        /// whole file, by the clock of the daemon that tells, s. Unknown before. A simulation leaves
+        /// it to the times of its ticks.
+        finished_s: Option<f64>, "Finished after", Seconds;
         /// Stage of the transfer there.
         stage: Stage, "Stage", Plain;
         /// Numbers of the generations that it has decoded, ascending.

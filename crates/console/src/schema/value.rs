@@ -136,17 +136,34 @@ macro_rules! told_alike {
     )* };
 }
 
-told_alike!(u64, Option<u64>, Vec<u64>, f64, Vec<f64>);
+told_alike!(u64, Option<u64>, Vec<u64>, f64);
+
+/// Returns a value as a console is told it: times and shares are rounded.
+fn rounded(value: f64, unit: Unit) -> f64 {
+    match unit {
+        Unit::Seconds => delay(value),
+        Unit::Share => share(value),
+        _ => value,
+    }
+}
+
+impl Told for Vec<f64> {
+    type Plain = Self;
+
+    fn told(plain: &Self, unit: Unit) -> Self {
+        plain.iter().map(|value| rounded(*value, unit)).collect()
+    }
+
+    fn plain_number(plain: &Self) -> Option<f64> {
+        plain.number()
+    }
+}
 
 impl Told for Option<f64> {
     type Plain = Self;
 
     fn told(plain: &Self, unit: Unit) -> Self {
-        plain.map(|value| match unit {
-            Unit::Seconds => delay(value),
-            Unit::Share => share(value),
-            _ => value,
-        })
+        plain.map(|value| rounded(value, unit))
     }
 
     fn plain_number(plain: &Self) -> Option<f64> {

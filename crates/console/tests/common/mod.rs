@@ -93,7 +93,7 @@ pub(crate) fn state(time_s: f64, numbers: &[u32]) -> Key {
         ..FlowState::default()
     };
     let stream_receiver =
-        StreamReceiverState { node: 2, packets: counts(1), bits: counts(1), problem: "".into() };
+        StreamReceiverState { node: 2, packets: counts(1), bits: counts(1), ..Default::default() };
     let stream = StreamState { taken: counts(1), ..StreamState::default() };
     let share = f64::from(number() % 101) / 100.0;
     let generation = number() % 7;

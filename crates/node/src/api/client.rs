@@ -25,6 +25,13 @@ pub enum ClientError {
         path = .0.display()
     )]
     Unreachable(PathBuf, io::Error),
+    /// The daemon's socket belongs to another user.
+    #[error(
+        "no permission for {}: run this command as the daemon's user or as root, or set [api] \
+         group = true in the daemon's configuration and join its group",
+        .0.display()
+    )]
+    Forbidden(PathBuf),
     /// The answer is not one of this API.
     #[error("the daemon gave no usable answer ({0}); is it the same version?")]
     Strange(String),
@@ -171,9 +178,10 @@ impl ApiClient {
         B: Body<Data = Bytes, Error = io::Error> + Send + 'static,
     {
         let failed = |e: hyper::Error| strange(&e);
-        let stream = UnixStream::connect(&self.socket)
-            .await
-            .map_err(|e| ClientError::Unreachable(self.socket.clone(), e))?;
+        let stream = UnixStream::connect(&self.socket).await.map_err(|e| match e.kind() {
+            io::ErrorKind::PermissionDenied => ClientError::Forbidden(self.socket.clone()),
+            _ => ClientError::Unreachable(self.socket.clone(), e),
+        })?;
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
         // hyper drives the connection in a task of its own. One request is all it carries.

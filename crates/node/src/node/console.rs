@@ -15,9 +15,10 @@ use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{self, Direction, TransferStatus};
 use ncmesh_engine::name::{harmless, harmless_file_name};
 use ncmesh_engine::stream::StreamStatus;
+use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
 use ncmesh_host::console::{
-    received_values, receiving_values, sending_values, set_sent, source_values, stage,
+    no_room, received_values, receiving_values, sending_values, set_sent, source_values, stage,
 };
 use ncmesh_wire::{FlowId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +55,11 @@ impl View {
     #[must_use]
     pub fn meta(&self) -> &Meta {
         &self.meta
+    }
+
+    /// Sets the time between two looks, s.
+    pub fn tell_every(&mut self, tick_s: f64) {
+        self.meta.tick_s = tick_s;
     }
 
     /// Returns the state at the last look.
@@ -235,6 +241,7 @@ impl Node {
                 node: receiver.node.0,
                 stage: receiver_stage(receiver.state),
                 bytes: receiver.bytes.into(),
+                finished_s: finished_s(receiver_stage(receiver.state), receiver.finished, status),
                 ..ReceiverState::default()
             });
             source_values(status).tell(&mut state);
@@ -244,6 +251,7 @@ impl Node {
         } else {
             let mut own = ReceiverState { node: me, stage, ..ReceiverState::default() };
             received_values(status).tell(&mut own);
+            own.finished_s = finished_s(stage, status.finished, status);
             state.receivers.push(own);
         }
         let before = std::mem::replace(&mut view.state.transfers[place], state);
@@ -321,7 +329,7 @@ impl Node {
         };
         let layers = status.layers.len();
         let me = self.id().0;
-        let mut state = StreamState::default();
+        let mut state = StreamState { no_room: no_room(status, layers), ..StreamState::default() };
         if let Some(sending) = &status.sending {
             sending_values(sending, layers).tell(&mut state);
         }
@@ -361,6 +369,12 @@ impl Node {
             }
         }
     }
+}
+
+/// Returns how long a transfer took to a receiver at this stage, s, if it is complete there.
+fn finished_s(stage: Stage, finished: Option<Instant>, status: &TransferStatus) -> Option<f64> {
+    let took = finished.filter(|_| stage == Stage::Complete)? - status.started;
+    Some(seconds(took.as_secs_f64()))
 }
 
 fn receiver_stage(state: file::ReceiverState) -> Stage {

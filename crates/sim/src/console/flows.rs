@@ -132,7 +132,7 @@ impl Flows {
                 flow.state.delay_s = Some(delay(mean));
             }
             flow.state.queue = Some(waiting(&snapshot.hosts[flow.from], self.scheme, flow));
-            flow.state.coded_share = coded_share.or(flow.state.coded_share);
+            flow.state.coded_share = coded_share;
             why.clone_into(&mut flow.state.why);
         }
         self.flows.iter().map(|flow| flow.state.clone()).collect()

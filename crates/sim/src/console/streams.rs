@@ -6,7 +6,7 @@ use crate::scenario::Scenario;
 use crate::simulation::node_id;
 use ncmesh_console::schema::{Count, Hop, StreamReceiverState, StreamState};
 use ncmesh_engine::stream::StreamStatus;
-use ncmesh_host::console::{receiving_values, sending_values};
+use ncmesh_host::console::{no_room, receiving_values, sending_values};
 use ncmesh_stack::Stack;
 
 /// Streams of a run, in the scenario's order.
@@ -30,11 +30,11 @@ impl Streams {
                 node: node_id(node).0,
                 packets: vec![Count(0); layers],
                 bits: vec![Count(0); layers],
-                problem: String::new(),
+                ..StreamReceiverState::default()
             };
             let receivers = stream.receivers.iter().map(|r| receiver(r.node)).collect();
             let taken = vec![Count(0); layers];
-            let state = StreamState { taken, receivers, tree: Vec::new() };
+            let state = StreamState { taken, receivers, ..StreamState::default() };
             Stream { from: stream.from, group: stream.group.clone(), layers, state }
         });
         Self { streams: streams.collect() }
@@ -70,6 +70,12 @@ impl Streams {
                 let problem = receiving.problem.as_ref().map(ToString::to_string);
                 receiver.problem = problem.unwrap_or_default();
             }
+            let mut lost = vec![Count(0); stream.layers];
+            for status in (0..all.len()).filter_map(at) {
+                let here = no_room(status, stream.layers);
+                lost.iter_mut().zip(here).for_each(|(all, here)| all.0 += here.0);
+            }
+            stream.state.no_room = lost;
             let parents = (0..all.len()).filter_map(|node| {
                 let parent = at(node).filter(|status| status.receivers > 0)?.parent?;
                 Some(Hop { node: node_id(node).0, parent: parent.0 })
