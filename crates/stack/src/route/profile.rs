@@ -1,13 +1,12 @@
 //! Facts that a node tells besides its links, on the wire: a byte that says what there is, and
 //! each part of it.
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use ncmesh_engine::Malformed;
-use ncmesh_engine::topology::{MAX_PREFIXES, Position, Profile};
-use ncmesh_wire::layout::{Count, Is, Part};
-use ncmesh_wire::record::{bits, field, group};
+use ncmesh_engine::topology::{Position, Profile};
+use ncmesh_wire::layout::{Is, Part};
+use ncmesh_wire::prefix::Prefixes;
+use ncmesh_wire::record::{bits, field};
 use ncmesh_wire::{Reader, Record, Writer, record};
-use std::net::IpAddr;
 
 /// Numbers of both signs are told as their difference from the smallest: of a plan...
 const ORIGIN: u32 = 1 << 31;
@@ -52,53 +51,12 @@ record! {
     }
 }
 
-record! {
-    /// Numbers of prefixes.
-    struct Counts {
-        /// how many prefixes follow
-        v4: u8 = field("profile.v4", "IPv4").within(0, MAX_PREFIXES as u64),
-        /// the same
-        v6: u8 = field("profile.v6", "IPv6").within(0, MAX_PREFIXES as u64),
-    }
-}
-
-record! {
-    /// Prefix of IPv4.
-    struct V4 {
-        /// bits of the address that count
-        length: u8 = field("v4.length", "Length").within(0, 32),
-        address: [u8; 4] = field("v4.address", "Address"),
-    }
-}
-
-record! {
-    /// Prefix of IPv6.
-    struct V6 {
-        /// bits of the address that count
-        length: u8 = field("v6.length", "Length").within(0, 128),
-        address: [u8; 16] = field("v6.address", "Address"),
-    }
-}
-
 /// Parts of a profile.
 pub(super) const PARTS: &[Part] = &[
     Part::Include(Given::PARTS),
     Part::When(Is("profile.plan", 1), Plan::PARTS),
     Part::When(Is("profile.earth", 1), Earth::PARTS),
-    Part::When(
-        Is("profile.announces", 1),
-        &[
-            Part::Include(Counts::PARTS),
-            Part::Repeat(
-                Count::Field("profile.v4"),
-                &[group("v4", "Prefix", "Prefix of IPv4").part::<V4>("")],
-            ),
-            Part::Repeat(
-                Count::Field("profile.v6"),
-                &[group("v6", "Prefix", "Prefix of IPv6").part::<V6>("")],
-            ),
-        ],
-    ),
+    Part::When(Is("profile.announces", 1), Prefixes::PARTS),
 ];
 
 /// Returns the length of a profile in a frame, bytes.
@@ -108,9 +66,8 @@ pub(super) fn len(profile: &Profile) -> usize {
         Some(Position::Plan { .. }) => Plan::LEN,
         Some(Position::Earth { .. }) => Earth::LEN,
     };
-    let prefix = |prefix: &IpNet| if prefix.addr().is_ipv4() { V4::LEN } else { V6::LEN };
-    let prefixes: usize = profile.prefixes.iter().map(prefix).sum();
-    let lists = if profile.prefixes.is_empty() { 0 } else { Counts::LEN + prefixes };
+    let prefixes = &profile.prefixes;
+    let lists = if prefixes.is_empty() { 0 } else { Prefixes::written_len(prefixes) };
     Given::LEN + position + lists
 }
 
@@ -134,18 +91,8 @@ pub(super) fn write(w: &mut Writer<'_>, profile: &Profile) {
             Earth { latitude, longitude: above(longitude_e7, GREENWICH) }.put(w);
         }
     }
-    if !given.announces {
-        return;
-    }
-    let (v4, v6): (Vec<&IpNet>, Vec<&IpNet>) =
-        profile.prefixes.iter().partition(|p| p.addr().is_ipv4());
-    Counts { v4: v4.len() as u8, v6: v6.len() as u8 }.put(w);
-    for prefix in v4.into_iter().chain(v6) {
-        let length = prefix.prefix_len();
-        match prefix.addr() {
-            IpAddr::V4(address) => V4 { length, address: address.octets() }.put(w),
-            IpAddr::V6(address) => V6 { length, address: address.octets() }.put(w),
-        }
+    if given.announces {
+        Prefixes::write(&profile.prefixes, w);
     }
 }
 
@@ -164,26 +111,14 @@ pub(super) fn read(r: &mut Reader<'_>) -> Result<Profile, Malformed> {
     } else {
         None
     };
-    let mut prefixes = Vec::new();
-    if given.announces {
-        let Counts { v4, v6 } = Counts::read(r)?;
-        for _ in 0..v4 {
-            let V4 { length, address } = V4::read(r)?;
-            let prefix = Ipv4Net::new(address.into(), length).map_err(|_| Malformed)?;
-            prefixes.push(IpNet::from(prefix.trunc()));
-        }
-        for _ in 0..v6 {
-            let V6 { length, address } = V6::read(r)?;
-            let prefix = Ipv6Net::new(address.into(), length).map_err(|_| Malformed)?;
-            prefixes.push(IpNet::from(prefix.trunc()));
-        }
-    }
+    let prefixes = if given.announces { Prefixes::read(r)?.0 } else { Vec::new() };
     Ok(Profile { position, prefixes })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ipnet::{IpNet, Ipv4Net, Ipv6Net};
     use proptest::prelude::*;
 
     fn written(profile: &Profile) -> Vec<u8> {
