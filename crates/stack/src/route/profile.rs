@@ -1,8 +1,10 @@
 //! Facts that a node tells besides its links, on the wire: a byte that says what there is, and
 //! each part of it.
 
+use super::state::{SIGNATURE, SIGNATURE_DOC};
 use ncmesh_engine::Malformed;
 use ncmesh_engine::topology::{Position, Profile};
+use ncmesh_wire::identity::Signature;
 use ncmesh_wire::layout::{Is, Part};
 use ncmesh_wire::prefix::Prefixes;
 use ncmesh_wire::record::{bits, field};
@@ -18,6 +20,8 @@ record! {
     /// The parts that there are.
     struct Given {
         byte {
+            /// whether a signature of the state follows
+            signed: bool = bits(8, "profile.signed", "Signed"),
             /// whether prefixes follow
             announces: bool = bits(4, "profile.announces", "Announces"),
             /// whether a position in degrees follows
@@ -57,10 +61,18 @@ pub(super) const PARTS: &[Part] = &[
     Part::When(Is("profile.plan", 1), Plan::PARTS),
     Part::When(Is("profile.earth", 1), Earth::PARTS),
     Part::When(Is("profile.announces", 1), Prefixes::PARTS),
+    Part::When(Is("profile.signed", 1), &[SIGNATURE.part::<Signature>(SIGNATURE_DOC)]),
 ];
 
+/// A profile with the signature of the state that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Signed {
+    pub profile: Profile,
+    pub signature: Option<Signature>,
+}
+
 /// Returns the length of a profile in a frame, bytes.
-pub(super) fn len(profile: &Profile) -> usize {
+pub(super) fn len(profile: &Profile, is_signed: bool) -> usize {
     let position = match profile.position {
         None => 0,
         Some(Position::Plan { .. }) => Plan::LEN,
@@ -68,13 +80,14 @@ pub(super) fn len(profile: &Profile) -> usize {
     };
     let prefixes = &profile.prefixes;
     let lists = if prefixes.is_empty() { 0 } else { Prefixes::written_len(prefixes) };
-    Given::LEN + position + lists
+    Given::LEN + position + lists + if is_signed { Signature::LEN } else { 0 }
 }
 
 /// Appends a profile.
-pub(super) fn write(w: &mut Writer<'_>, profile: &Profile) {
+pub(super) fn write(w: &mut Writer<'_>, profile: &Profile, signature: Option<&Signature>) {
     let above = |number: i32, zero: u32| zero.wrapping_add_signed(number);
     let given = Given {
+        signed: signature.is_some(),
         announces: !profile.prefixes.is_empty(),
         earth: matches!(profile.position, Some(Position::Earth { .. })),
         plan: matches!(profile.position, Some(Position::Plan { .. })),
@@ -94,10 +107,13 @@ pub(super) fn write(w: &mut Writer<'_>, profile: &Profile) {
     if given.announces {
         Prefixes::write(&profile.prefixes, w);
     }
+    if let Some(signature) = signature {
+        SIGNATURE.put(signature, w);
+    }
 }
 
 /// Reads a profile.
-pub(super) fn read(r: &mut Reader<'_>) -> Result<Profile, Malformed> {
+pub(super) fn read(r: &mut Reader<'_>) -> Result<Signed, Malformed> {
     let signed = |above: u32, zero: u32| above.wrapping_sub(zero) as i32;
     let given = Given::read(r)?;
     let position = if given.plan {
@@ -112,7 +128,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> Result<Profile, Malformed> {
         None
     };
     let prefixes = if given.announces { Prefixes::read(r)?.0 } else { Vec::new() };
-    Ok(Profile { position, prefixes })
+    let signature = if given.signed { Some(SIGNATURE.read(r)?) } else { None };
+    Ok(Signed { profile: Profile { position, prefixes }, signature })
 }
 
 #[cfg(test)]
@@ -123,7 +140,7 @@ mod tests {
 
     fn written(profile: &Profile) -> Vec<u8> {
         let mut out = Vec::new();
-        write(&mut Writer::new(&mut out), profile);
+        write(&mut Writer::new(&mut out), profile, None);
         out
     }
 
@@ -138,8 +155,9 @@ mod tests {
             let prefixes = v4.chain(v6).map(|prefix: IpNet| prefix.trunc()).collect();
             let profile = Profile { position: Position::earth(1.0, 2.0), prefixes };
             let out = written(&profile);
-            prop_assert_eq!(out.len(), len(&profile));
-            prop_assert_eq!(read(&mut Reader::new(&out)), Ok(profile));
+            prop_assert_eq!(out.len(), len(&profile, false));
+            let signed = Signed { profile, signature: None };
+            prop_assert_eq!(read(&mut Reader::new(&out)), Ok(signed));
             for cut in 0..out.len() {
                 prop_assert!(read(&mut Reader::new(&out[..cut])).is_err());
             }
@@ -152,9 +170,10 @@ mod tests {
         assert_eq!(written(&seven), [4, 1, 0, 7, 10, 0, 0, 0]);
         // Bits beyond the length say nothing.
         let more = [4, 1, 0, 7, 11, 0, 0, 9];
-        assert_eq!(read(&mut Reader::new(&more)), Ok(seven));
+        let signed = Signed { profile: seven, signature: None };
+        assert_eq!(read(&mut Reader::new(&more)), Ok(signed));
         let many = [&[4, 33, 0][..], &[0; 33 * 5]].concat();
-        for bad in [&many[..], &[4, 1, 0, 33, 10, 0, 0, 0], &[0x08], &[1 | 2]] {
+        for bad in [&many[..], &[4, 1, 0, 33, 10, 0, 0, 0], &[0x10], &[1 | 2]] {
             assert_eq!(read(&mut Reader::new(bad)), Err(Malformed), "{bad:?}");
         }
     }
