@@ -26,6 +26,7 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
         mtu: 1500,
         versions: Versions::OWN,
         cipher: Cipher::Null,
+        trust: Default::default(),
         link: Default::default(),
         route: Default::default(),
         share: Default::default(),

@@ -29,6 +29,7 @@ fn stack(id: u16) -> Result<Stack, Box<dyn Error>> {
         mtu: MTU,
         versions: Versions::OWN,
         cipher: Cipher::Null,
+        trust: Default::default(),
         link: Default::default(),
         route: Default::default(),
         share: Default::default(),

@@ -11,6 +11,7 @@ use ncmesh_sim::{Disturbance, Knowledge, Observation, Simulation, SimulationConf
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_stack::share::ShareConfig;
+use ncmesh_stack::trust::TrustMode;
 use ncmesh_wire::FlowId;
 
 /// Returns a loss matrix of symmetric links.
@@ -42,6 +43,7 @@ pub fn mesh(loss: LossMatrix, seed: u64) -> SimulationConfig {
         share: ShareConfig::default(),
         engines: toml::Table::new(),
         sealed: true,
+        trust: TrustMode::Key,
         knowledge: Knowledge::Own,
         disturbance: Disturbance::default(),
         processing: None,

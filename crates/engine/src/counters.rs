@@ -29,6 +29,8 @@ pub enum DropReason {
     UnknownFlow,
     /// It is older than what this node has already.
     Stale,
+    /// The node that it is said of has not signed it, as far as this node knows its key.
+    Untrusted,
     /// It contradicts what was announced before under the same id.
     Disputed,
     /// It is coded with a packet that this node does not have, or was decoded to something else
@@ -55,6 +57,7 @@ impl DropReason {
             Self::Malformed => "malformed",
             Self::UnknownFlow => "unknown_flow",
             Self::Stale => "stale",
+            Self::Untrusted => "untrusted",
             Self::Disputed => "disputed",
             Self::Undecodable => "undecodable",
             Self::Blamed => "blamed",

@@ -192,6 +192,12 @@ impl Active<'_> {
         self.stack.control.route.set_profile(profile);
     }
 
+    /// Sets the time of the node's own clock, seconds since 1970. It may be wrong.
+    pub fn set_clock(&mut self, unix_s: u64) {
+        let now = self.stack.now;
+        self.stack.control.route.trust.set_clock(unix_s, now);
+    }
+
     /// Changes how this node relays, for every tunnel scheme that leaves a choice.
     pub fn relay_as(&mut self, change: Relaying) {
         for index in 0..self.stack.engines.len() {
@@ -296,6 +302,11 @@ impl Active<'_> {
 
         let opened = stack.cipher.open_parsed(&sealed, scratch);
         let o = opened.map_err(|e| stack.counters.drop(e.into())).ok()?;
+
+        if stack.control.is_shut_out(&header, o.service, o.kind, now) {
+            stack.counters.drop(DropReason::Untrusted);
+            return None;
+        }
 
         // Until a start has proved that it is live, only its hellos are read.
         let standing = stack.control.peers.record(&header, &stack.cipher, now);

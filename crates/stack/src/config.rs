@@ -3,6 +3,7 @@
 use crate::link::LinkConfig;
 use crate::route::RouteConfig;
 use crate::share::ShareConfig;
+use crate::trust::TrustConfig;
 use ncmesh_engine::AnyEngine;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::name::{NODE_NAMES, is_node_name};
@@ -39,6 +40,8 @@ pub struct StackConfig {
     pub versions: Versions,
     /// How frames are sealed.
     pub cipher: Cipher,
+    /// Whose link states are believed.
+    pub trust: TrustConfig,
     /// `[link]`.
     pub link: LinkConfig,
     /// `[route]`.

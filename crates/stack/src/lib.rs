@@ -20,6 +20,7 @@ mod stack;
 mod strangers;
 pub mod summary;
 mod transfers;
+pub mod trust;
 mod usage;
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::link::HIDDEN;
 use crate::share::{HeardFrame, Lane, Share};
 use crate::strangers::Strangers;
 use crate::transfers::{self, Transfers};
+use crate::trust::Known;
 use ncmesh_engine::blame::Liar;
 use ncmesh_engine::counters::Counters;
 use ncmesh_engine::file::TransferStatus;
@@ -27,6 +28,7 @@ use ncmesh_engine::topology::{SharedStates, Topology};
 use ncmesh_engine::transmission::DATA;
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
 use ncmesh_engine::{AnyEngine, Background, Class, Event, Offer, StreamEngine, TunnelEngine};
+use ncmesh_wire::identity::Revocations;
 use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Sealer, ServiceId, Versions, frame};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
@@ -225,6 +227,28 @@ impl Stack {
     #[must_use]
     pub fn is_impersonated(&self) -> bool {
         self.impostor.is_known(self.now)
+    }
+
+    /// Returns the nodes whose keys this node knows, itself included.
+    pub fn identities(&self) -> impl Iterator<Item = (NodeId, &Known)> + '_ {
+        self.control.route.trust.known()
+    }
+
+    /// Returns the lists of revocations that count.
+    #[must_use]
+    pub fn revocations(&self) -> &[Revocations] {
+        self.control.route.trust.revocations()
+    }
+
+    /// Returns the number of changes of keys, certificates and revocations since the start.
+    #[must_use]
+    pub fn identity_changes(&self) -> u64 {
+        self.control.route.trust.changes()
+    }
+
+    /// Returns the nodes under whose ids states were told lately that are not theirs.
+    pub fn identity_conflicts(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.control.route.trust.conflicts(self.now)
     }
 
     /// Returns the neighbours under whose ids false packets came in the last minutes.

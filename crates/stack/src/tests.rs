@@ -3,7 +3,7 @@
 use crate::control;
 use crate::link::LinkConfig;
 use crate::route::RouteConfig;
-use crate::{Stack, StackConfig};
+use crate::{Stack, StackConfig, trust};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::registry::Registry;
@@ -28,6 +28,7 @@ fn stack_with(cipher: Cipher) -> Stack {
         mtu: 1500,
         versions: Versions::OWN,
         cipher,
+        trust: Default::default(),
         link: LinkConfig::default(),
         route: RouteConfig::default(),
         share: Default::default(),
@@ -53,7 +54,7 @@ fn a_kind_that_does_not_exist_is_counted_and_not_read() {
     let mut stack = stack();
     let mut sealer = Sealer::new(Cipher::Null, NodeId(2), Salt([2; 16]));
     for (kind, malformed, known) in
-        [(control::REQUEST + 1, 1, false), (255, 2, false), (control::HELLO, 2, true)]
+        [(trust::REVOCATIONS + 1, 1, false), (255, 2, false), (control::HELLO, 2, true)]
     {
         let datagram = hello(&mut sealer, kind);
         stack.at(Instant::default(), &mut MemoryStorage::default()).handle_datagram(&datagram);

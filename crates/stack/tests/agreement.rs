@@ -71,6 +71,7 @@ impl Node {
             mtu: 1500,
             versions: Versions::OWN,
             cipher: Cipher::Null,
+            trust: Default::default(),
             link: LinkConfig { quick_hello_s: 0.05, ..LinkConfig::default() },
             route: RouteConfig::default(),
             share: Default::default(),

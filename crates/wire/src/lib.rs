@@ -3,13 +3,16 @@
 //! Every datagram is a sealed [`frame`](mod@frame): a clear header, an encrypted body, a tag.
 //! A [`Sealer`] seals the frames of a node, a [`Cipher`] opens those of others, and a
 //! [`ReplayWindow`] takes each once. The body belongs to a service that declares it with [`frame!`]
-//! ([`record`](mod@record)). A frame's type is the pair of [`ServiceId`] and kind.
+//! ([`record`](mod@record)). A frame's type is the pair of [`ServiceId`] and kind. Keys and
+//! certificates of nodes are in [`identity`].
 //! `docs/reference/wire-format.md` specifies all frames, with test vectors.
 
 mod cursor;
 pub mod frame;
 mod id;
+pub mod identity;
 pub mod layout;
+pub mod prefix;
 pub mod record;
 pub mod replay;
 mod seal;

@@ -35,6 +35,7 @@ fn lone_stack() -> Stack {
         mtu: 1500,
         versions: Versions::OWN,
         cipher: Cipher::Null,
+        trust: Default::default(),
         link: config.link,
         route: config.route,
         share: config.share,

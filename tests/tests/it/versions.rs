@@ -67,6 +67,7 @@ impl Line {
             mtu: 1472,
             versions,
             cipher: Cipher::new(&Key::new([5; 32])),
+            trust: Default::default(),
             link: Default::default(),
             route: Default::default(),
             share: Default::default(),

@@ -1,9 +1,7 @@
 //! Facts that a node tells of itself besides its links.
 
 use ipnet::IpNet;
-
-/// Most prefixes that a node announces.
-pub const MAX_PREFIXES: usize = 32;
+pub use ncmesh_wire::prefix::MAX_PREFIXES;
 
 /// Facts that a node tells of itself besides its links. Most nodes tell nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -22,6 +22,7 @@ fn stack() -> Stack {
         mtu: 1500,
         versions: Versions::OWN,
         cipher: Cipher::Null,
+        trust: Default::default(),
         link: Default::default(),
         route: Default::default(),
         share: Default::default(),

@@ -159,6 +159,7 @@ impl Node {
             mtu: 1500,
             versions: Versions::OWN,
             cipher: Cipher::Null,
+            trust: Default::default(),
             link: Default::default(),
             route: Default::default(),
             share: Default::default(),

@@ -551,6 +551,7 @@ fn stack_config(config: &NodeConfig, start: &Start) -> StackConfig {
         mtu: config.radio.mtu(),
         versions: Versions::OWN,
         cipher: Cipher::new(&config.key),
+        trust: Default::default(),
         link: config.link.clone(),
         route: config.route.clone(),
         share: config.share.clone(),

@@ -5,6 +5,7 @@
 
 use ncmesh_engine::settings::{Declared, Section};
 use ncmesh_medium::{BIT_RATES, MAX_FRAME_BYTES};
+use ncmesh_stack::trust::TrustMode;
 use toml::Spanned;
 
 use super::medium::Medium;
@@ -30,6 +31,10 @@ ncmesh_engine::settings! {
         /// Whether simulations encrypt frames. False uses a null cipher of the same length, which
         /// is faster and shows bodies in captures.
         pub(super) sealed: bool = true;
+        /// How simulated nodes trust each other, see [Trust](../guide/trust.md). Keys and
+        /// certificates are made of the seed, and no node remembers others over a restart. Daemons
+        /// of a lab have the shared key.
+        pub(super) trust: TrustMode = TrustMode::Key;
         /// The [schemes](#schemes) that `--scheme auto` stands for.
         pub(super) scheme: Option<Spanned<String>> = None, absent "`\"auto\"`";
         /// Names of the nodes, if they have no positions.

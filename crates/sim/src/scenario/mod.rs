@@ -112,6 +112,7 @@ use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::text::unmarked;
 use ncmesh_engine::time::Duration;
 use ncmesh_medium::{LossMatrix, LossyLink, MediumConfig};
+use ncmesh_stack::trust::TrustMode;
 
 /// Position of a node, in metres from an arbitrary origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -251,6 +252,8 @@ pub struct Scenario {
     pub seed: u64,
     /// Whether a simulation encrypts frames. If not, a null cipher adds as many bytes.
     pub sealed: bool,
+    /// How simulated nodes trust each other.
+    pub trust: TrustMode,
     /// Schemes that `auto` stands for, if the scenario names some.
     pub scheme: Option<String>,
     /// All nodes. The node id is the index + 1, the radio is the index.

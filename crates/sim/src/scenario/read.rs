@@ -86,6 +86,7 @@ pub(super) fn scenario(
         description: file.description,
         seed: file.seed,
         sealed: file.sealed,
+        trust: file.trust,
         scheme: file.scheme.as_ref().map(|scheme| scheme.get_ref().clone()),
         nodes,
         mobility,

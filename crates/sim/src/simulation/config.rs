@@ -11,7 +11,10 @@ use ncmesh_medium::{MediumConfig, MediumError};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_stack::share::ShareConfig;
+use ncmesh_stack::trust::{FirstUse, Membership, TrustConfig, TrustMode};
 use ncmesh_stack::{ConfigError, StackConfig};
+use ncmesh_wire::identity::{Authority, Certificate, SecretKey, Subject, Validity};
+use ncmesh_wire::prefix::Prefixes;
 use ncmesh_wire::{Cipher, Key, Salt, Versions};
 use rand_core::RngCore;
 use std::sync::Arc;
@@ -41,6 +44,8 @@ pub struct SimulationConfig {
     pub engines: toml::Table,
     /// Whether frames are encrypted. If not, a null cipher adds as many bytes.
     pub sealed: bool,
+    /// How nodes trust each other.
+    pub trust: TrustMode,
     /// Source of the nodes' knowledge about links.
     pub knowledge: Knowledge,
     /// Time that nodes spend on each received frame; none if absent.
@@ -100,6 +105,7 @@ impl SimulationConfig {
             share: section(scenario, "share")?,
             engines,
             sealed: scenario.sealed,
+            trust: scenario.trust,
             knowledge: scenario.measure.map_or(Knowledge::Own, Knowledge::Measured),
             processing: scenario.processing,
             mobility: scenario.mobility.clone(),
@@ -131,11 +137,60 @@ impl SimulationConfig {
             mtu: self.mtu,
             versions: Versions::OWN,
             cipher: self.cipher(),
+            trust: self.trust_of(node),
             link: self.link.clone(),
             route: self.route.clone(),
             share: self.share.clone(),
             engines: self.engines.clone(),
             file: FileLimits::default(),
+        }
+    }
+
+    /// Returns the secret key of a node: derived from the seed, as everything is.
+    #[must_use]
+    pub fn identity(&self, node: usize) -> SecretKey {
+        self.secret_key(&node_id(node).to_string())
+    }
+
+    /// Returns the key of the network whose certificates nodes have.
+    #[must_use]
+    pub fn network(&self) -> SecretKey {
+        self.secret_key("network")
+    }
+
+    fn secret_key(&self, of: &str) -> SecretKey {
+        let mut hasher = blake3::Hasher::new_derive_key("ncmesh simulation identity 1");
+        hasher.update(&self.seed.to_be_bytes()).update(of.as_bytes());
+        SecretKey::new(&(*hasher.finalize().as_bytes()).into())
+    }
+
+    /// Returns the certificate of a node. Its number is the node's id.
+    #[must_use]
+    pub fn certificate(&self, node: usize) -> Certificate {
+        let id = node_id(node);
+        let validity = Validity { serial: id.0.into(), issued: 0, expires: u64::MAX };
+        let subject = Subject {
+            node: id,
+            key: self.identity(node).public(),
+            name: self.names[node].clone(),
+            prefixes: Prefixes::default(),
+        };
+        Certificate::issue(&self.network(), validity, subject)
+    }
+
+    fn trust_of(&self, node: usize) -> TrustConfig {
+        let key = self.identity(node);
+        match self.trust {
+            TrustMode::Key => TrustConfig::Key,
+            TrustMode::FirstUse => {
+                TrustConfig::FirstUse(Box::new(FirstUse { key, pins: Vec::new() }))
+            }
+            TrustMode::Network => TrustConfig::Network(Box::new(Membership {
+                key,
+                certificate: self.certificate(node),
+                authority: Authority::new([self.network().public()]),
+                known: Vec::new(),
+            })),
         }
     }
 

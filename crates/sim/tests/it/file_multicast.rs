@@ -19,6 +19,7 @@ fn config(loss: LossMatrix, seed: u64) -> SimulationConfig {
         share: Default::default(),
         engines: toml::Table::new(),
         sealed: true,
+        trust: Default::default(),
         knowledge: Knowledge::Own,
         disturbance: Disturbance::default(),
         processing: None,

@@ -5,6 +5,7 @@ use crate::link::{Hello, MAX_ASKED, MAX_LATE};
 use crate::peers::Proofs;
 use crate::route::{Compare, STATE, States, Wanted};
 use crate::share::Uses;
+use crate::trust;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::time::Duration;
 use ncmesh_wire::layout::{Count, Layout, Part};
@@ -27,6 +28,10 @@ pub const LAYOUTS: &[Layout] = &[
     Layout::of::<Compare>(COMPARE, "compare", "with {compare.to}: {range.first?} ranges"),
     Layout::of::<States>(VERSIONS, "versions", "with {compare.to}: {listed.origin?} states"),
     Layout::of::<Wanted>(REQUEST, "request", "to {compare.to}: {wanted?} states"),
+    trust::LAYOUTS[0],
+    trust::LAYOUTS[1],
+    trust::LAYOUTS[2],
+    trust::LAYOUTS[3],
 ];
 
 /// Length of a hello that asks nobody and tells no address, bytes.

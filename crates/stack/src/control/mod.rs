@@ -12,6 +12,7 @@ use crate::link::{FrameHeard, Link, MAX_ASKED, MAX_LATE, Received};
 use crate::peers::Peers;
 use crate::route::{Asked, Compare, Origin, Route, States, Wanted};
 use crate::share::{Told, Use, Uses};
+use crate::trust::{self, CERTIFICATES, KEYS, KEYS_WANTED, REVOCATIONS};
 pub use frame::LAYOUTS;
 use frame::{read_hello, write_hello};
 use ncmesh_engine::counters::DropReason;
@@ -83,6 +84,7 @@ impl Control {
             epoch: config.epoch,
             name: config.name.clone(),
             profile: config.profile.clone(),
+            trust: config.trust.clone(),
         };
         Self {
             link: Link::new(config.link.clone(), config.versions, now),
@@ -134,6 +136,10 @@ impl Control {
             COMPARE => self.route.handle_compare(cx, frame.sender, frame.body),
             VERSIONS => self.route.handle_versions(cx, frame.sender, frame.body),
             REQUEST => self.route.handle_request(cx, frame.sender, frame.body),
+            KEYS_WANTED => self.route.trust.handle_wanted(frame.body, cx.now),
+            KEYS => self.route.handle_keys(cx, frame.body),
+            CERTIFICATES => self.route.handle_certificates(cx, frame.sender, frame.body),
+            REVOCATIONS => self.route.handle_revocations(cx, frame.sender, frame.body),
             _ => Err(Malformed),
         };
         if handled.is_err() {
@@ -161,10 +167,18 @@ impl Control {
         if !is_current {
             return self.link.note_greeting(hello.versions(header.version).newest, cx.now);
         }
+        if self.route.trust.is_outcast(frame.sender, cx.now) {
+            // It may have another certificate meanwhile.
+            self.route.trust.want(frame.sender, frame.sender, cx.now);
+            return cx.counters.drop(DropReason::Untrusted);
+        }
         hello.interval = hello.interval.min(self.link.longest_promise());
         self.told_uses = hello.uses.map(|uses| Told { by: frame.sender, uses });
         let Header { version, counter, .. } = header;
         let received = Received { version, start: frame.start, counter, at: cx.now };
+        if !self.link.knows_start(frame.sender, frame.start) {
+            self.route.trust.note_new_neighbor();
+        }
         // A hello that another overtook brings back no neighbour that was given up.
         if !is_late && !self.link.handle_hello(cx.me, frame.sender, &hello, received, cx.rng) {
             cx.counters.drop(DropReason::Full);
@@ -240,7 +254,10 @@ impl Control {
     pub(crate) fn offer(&self, now: Instant) -> Option<Offer> {
         let due = self.link.is_hello_due(now)
             || self.link.is_long_frame_due()
-            || (self.may_spend() && (self.route.are_states_due(now) || self.is_asking()));
+            || (self.may_spend()
+                && (self.route.are_states_due(now)
+                    || self.is_asking()
+                    || self.route.trust.is_due(now)));
         (due && !self.route.is_pinned()).then_some(Offer::of(Class::Control))
     }
 
@@ -255,6 +272,10 @@ impl Control {
             return filled(PROBE);
         }
         let hello_is_due = self.link.is_hello_due(cx.now);
+        // States mean nothing without the keys of their origins.
+        if !hello_is_due && self.may_spend() && self.route.trust.is_due(cx.now) {
+            return filled(self.route.trust.fill(cx.mtu, cx.now, out)?);
+        }
         let states_are_due = self.may_spend() && self.route.are_states_due(cx.now);
         if !hello_is_due && !states_are_due {
             return match self.route.fill_question(cx.mtu, out)? {
@@ -286,6 +307,19 @@ impl Control {
     fn is_asking(&self) -> bool {
         self.route.is_question_waiting()
     }
+
+    /// Returns whether a frame of a sender whose certificate counts no more is dropped unread. What
+    /// could bring it back is read.
+    pub(crate) fn is_shut_out(
+        &self,
+        header: &Header,
+        service: ServiceId,
+        kind: u8,
+        now: Instant,
+    ) -> bool {
+        let is_read = service == SERVICE && matches!(kind, HELLO | CERTIFICATES);
+        !is_read && self.route.trust.is_outcast(header.sender, now)
+    }
 }
 
 /// Summarises a control frame for traces.
@@ -300,6 +334,10 @@ pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
         COMPARE => ("compare", Compare::from_body(body).is_ok()),
         VERSIONS => ("versions", States::from_body(body).is_ok()),
         REQUEST => ("request", Wanted::from_body(body).is_ok()),
+        KEYS_WANTED..=REVOCATIONS => {
+            let layout = trust::LAYOUTS.iter().find(|layout| layout.kind == kind)?;
+            (layout.name, trust::is_well_formed(kind, body))
+        }
         _ => return None,
     };
     well_formed.then(|| Summary::new("control", name))

@@ -244,6 +244,11 @@ impl Link {
         self.neighbors.get(&node).map(Neighbor::versions)
     }
 
+    /// Returns whether a node is a neighbour in this start of it.
+    pub(crate) fn knows_start(&self, node: NodeId, start: StartId) -> bool {
+        self.neighbors.get(&node).is_some_and(|neighbor| neighbor.start() == start)
+    }
+
     /// Returns the newest version that this node and all its neighbours understand.
     pub(crate) fn shared_version(&self) -> u8 {
         self.versions.shared(&self.neighbors.values().map(Neighbor::versions))

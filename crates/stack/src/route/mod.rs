@@ -21,10 +21,12 @@ mod own;
 pub(crate) mod profile;
 mod question;
 mod repair;
+mod signed;
 mod spread;
 mod state;
 
 use crate::link::Link;
+use crate::trust::{Claim, Trust, TrustConfig, Verdict};
 use belief::{Belied, Leaps, MAX_EPOCH};
 pub use config::RouteConfig;
 use hearer::Hearer;
@@ -39,6 +41,7 @@ use question::List;
 pub(crate) use question::{Compare, States, Wanted};
 pub(crate) use repair::Asked;
 use repair::Repair;
+use signed::StateSignature;
 use spread::Spread;
 pub(crate) use state::STATE;
 use state::{Change, EVERYWHERE, Form, Told};
@@ -103,6 +106,12 @@ pub struct Route {
     forgotten: BTreeMap<NodeId, ((u64, u32), Instant)>,
     spread: Spread,
     repair: Repair,
+    /// Decides whose states are believed.
+    pub(crate) trust: Trust,
+    /// Signatures that came with the states known, at most one for each.
+    signatures: BTreeMap<NodeId, StateSignature>,
+    /// Nodes whose certificates count no more, to be forgotten as neighbours.
+    outcasts: BTreeSet<NodeId>,
     /// Digest of all states.
     digest: u64,
     /// Shared if it was given to all nodes of a simulation.
@@ -119,13 +128,16 @@ pub(crate) struct Origin {
     pub(crate) epoch: u64,
     pub(crate) name: String,
     pub(crate) profile: Profile,
+    pub(crate) trust: TrustConfig,
 }
 
 impl Route {
     /// Returns a node that knows nobody at `now`; a frame has room for a state of `longest` bytes.
     #[must_use]
     pub(crate) fn new(config: RouteConfig, origin: Origin, longest: usize, now: Instant) -> Self {
-        let Origin { node: me, epoch, name, profile } = origin;
+        let Origin { node: me, epoch, name, profile, trust } = origin;
+        let trust = Trust::new(trust, me, &name);
+        let profile = trust.permitted(profile);
         let pace = seconds(config.min_interval_s);
         let topology = Arc::new(Topology::new(config.min_delivery));
         Self {
@@ -156,6 +168,9 @@ impl Route {
             forgotten: BTreeMap::new(),
             spread: Spread::default(),
             repair: Repair::default(),
+            trust,
+            signatures: BTreeMap::new(),
+            outcasts: BTreeSet::new(),
             digest: 0,
             topology,
             shared: None,
@@ -188,6 +203,7 @@ impl Route {
 
     /// Tells another profile from now on, with the next announcement.
     pub(crate) fn set_profile(&mut self, profile: Profile) {
+        let profile = self.trust.permitted(profile);
         if self.profile != profile {
             self.profile = profile;
             self.is_unlike_told = true;
@@ -200,8 +216,12 @@ impl Route {
         self.epoch
     }
 
-    /// Returns the node of this name: the only one, or the one that had it long before others.
+    /// Returns the node of this name: the one whose key it belongs to; else the only one, or the
+    /// one that had it long before others.
     pub(crate) fn node_named(&self, name: &str) -> Option<NodeId> {
+        if let Some(owner) = self.trust.owner(name) {
+            return self.topology.state(owner).filter(|s| s.name == name).map(|_| owner);
+        }
         self.names.owner(name, &self.topology)
     }
 
@@ -224,6 +244,10 @@ impl Route {
         let is_lost = |node, since| doubt::is_lost_with_others(topology, &self.lost, node, since);
         let (mut gone, is_news) = link.review(now, |from, to| topology.delivery(from, to), is_lost);
         for node in self.dead_neighbors(now, link) {
+            link.forget(node);
+            gone.push(node);
+        }
+        for node in core::mem::take(&mut self.outcasts) {
             link.forget(node);
             gone.push(node);
         }
@@ -261,7 +285,9 @@ impl Route {
 
     /// Returns when, later than `after`, something falls due.
     pub(crate) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
-        let times = [Some(self.next_look), self.repair.poll_timeout(after), self.spread.due()];
+        let trust = self.trust.poll_timeout(after);
+        let repair = self.repair.poll_timeout(after);
+        let times = [Some(self.next_look), repair, self.spread.due(), trust];
         times.into_iter().flatten().filter(|t| *t > after).min()
     }
 
@@ -288,6 +314,8 @@ impl Route {
             self.store(node, None, now);
         }
 
+        self.forget_outcasts(now);
+
         // Entries of the other tables are void with the state that it was about, or with time.
         let version = |node: &NodeId| self.topology.state(*node).map(|state| state.version);
         self.doubted.retain(|node, (told, _)| version(node) == Some(*told));
@@ -313,7 +341,14 @@ impl Route {
                 break;
             };
             if told.origin == self.me {
-                self.handle_own(&told, cx.now);
+                if self.is_old_of_own(&told) {
+                    continue;
+                }
+                if self.may_be_own(&told) {
+                    self.handle_own(&told, cx.now);
+                } else {
+                    cx.counters.drop(DropReason::Untrusted);
+                }
             } else {
                 self.handle_state(cx, sender, &told);
             }
@@ -368,6 +403,20 @@ impl Route {
         if known.is_none() && self.topology.len() >= MAX_NODES {
             return cx.counters.drop(DropReason::Full);
         }
+        let signature = told.signature.as_ref();
+        let contents = state::signed_contents(origin, &state);
+        let claim = Claim { origin, state: &state, signature, sender };
+        match self.trust.judge(claim, &contents, cx.now) {
+            Verdict::Believed => {}
+            Verdict::Exhausted => return cx.counters.drop(DropReason::Full),
+            Verdict::KeyMissing | Verdict::Refused => {
+                // What the change builds on may have been another node's.
+                if signature.is_some() && matches!(told.form, Form::Change { .. }) {
+                    self.repair.want(origin, sender, cx.now);
+                }
+                return cx.counters.drop(DropReason::Untrusted);
+            }
+        }
 
         // A state told to a node that lacks it goes on only if the whole mesh was to know it.
         let before = known.map(|known| (known.version.0, known.base));
@@ -375,7 +424,9 @@ impl Route {
         let goes_on = if told.scope == EVERYWHERE { is_far_news } else { told.scope > 0 };
         let lost = known.map(|known| doubt::lost_links(known, &state)).unwrap_or_default();
         self.note_lost(&lost, cx.now);
+        let version = state.version;
         self.store(origin, Some(state), cx.now);
+        self.keep_signature(origin, version, told.signature);
         self.repair.note_learned(origin);
         if !goes_on {
             return self.spread.withdraw(origin);
@@ -513,9 +564,12 @@ impl Route {
                 self.spread.withdraw(origin);
                 continue;
             };
+            let signature = self.signature_of(origin, &state);
+            let signature = signature.as_ref();
+            let is_signed = signature.is_some();
             let len = change.map_or_else(
-                || state::whole_len(&state),
-                |change| state::change_len(change.links.len()),
+                || state::whole_len(&state, is_signed),
+                |change| state::change_len(change.links.len(), is_signed),
             );
             // A state that came in a larger frame than ours take goes no further here.
             if len > self.longest {
@@ -526,8 +580,8 @@ impl Route {
                 break;
             }
             match change {
-                None => state::write_whole(out, origin, reach, &state),
-                Some(change) => state::write_change(out, origin, reach, &state, change),
+                None => state::write_whole(out, origin, reach, &state, signature),
+                Some(change) => state::write_change(out, origin, reach, &state, change, signature),
             }
             self.spread.note_sent(origin, cx.now, cx.rng);
         }
@@ -567,7 +621,10 @@ impl Route {
         let topology = Arc::make_mut(&mut self.topology);
         match state {
             Some(state) => drop(topology.learn(node, state)),
-            None => topology.forget(node),
+            None => {
+                topology.forget(node);
+                self.signatures.remove(&node);
+            }
         }
     }
 }

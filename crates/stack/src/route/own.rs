@@ -2,7 +2,7 @@
 
 use super::Route;
 use super::hearer::NO_LINKS;
-use super::state::{self, Change, EVERYWHERE};
+use super::state::{self, Change, EVERYWHERE, MAX_LINKS};
 use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_engine::topology::{LinkState, Links, side_by_side};
 use ncmesh_wire::NodeId;
@@ -61,7 +61,8 @@ impl Route {
         let carried = heard.map(|(node, d)| (node, state::delivery(state::quantum(d))));
         let mut heard: Vec<(NodeId, f64)> = carried.filter(|(_, d)| *d > 0.0).collect();
         heard.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.0.cmp(&b.0)));
-        heard.truncate(state::links_that_fit(self.longest, &self.name, &self.profile));
+        let is_signed = self.trust.signs();
+        heard.truncate(state::links_that_fit(self.longest, &self.name, &self.profile, is_signed));
         heard.into_iter().collect()
     }
 
@@ -166,9 +167,13 @@ impl Route {
         let name = self.name.clone();
         let profile = self.profile.clone();
         let state = LinkState { version: (self.epoch, self.seq), base, name, profile, hears };
-        let short = !whole && state::change_len(links.len()) < state::whole_len(&state);
+        let is_signed = self.trust.signs();
+        let short = !whole
+            && links.len() <= MAX_LINKS
+            && state::change_len(links.len(), is_signed) < state::whole_len(&state, is_signed);
         let change = since.filter(|_| short).map(|since| Change { since, links });
         self.store(self.me, Some(state), now);
+        self.sign_own();
         self.spread.announce(self.me, (scope, urgent), change, now);
     }
 }
@@ -223,6 +228,7 @@ fn changes<'a>(
 mod tests {
     use super::*;
     use crate::route::{Origin, RouteConfig};
+    use crate::trust::TrustConfig;
     use ncmesh_engine::topology::{Position, Profile};
 
     const ME: NodeId = NodeId(1);
@@ -232,7 +238,13 @@ mod tests {
     }
 
     fn origin() -> Origin {
-        Origin { node: ME, epoch: 1, name: "n1".into(), profile: Profile::default() }
+        Origin {
+            node: ME,
+            epoch: 1,
+            name: "n1".into(),
+            profile: Profile::default(),
+            trust: TrustConfig::Key,
+        }
     }
 
     /// A node of a mesh of 400, a minute after its start, with all its credits spent.

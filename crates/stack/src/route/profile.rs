@@ -1,13 +1,14 @@
 //! Facts that a node tells besides its links, on the wire: a byte that says what there is, and
 //! each part of it.
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use super::state::{SIGNATURE, SIGNATURE_DOC};
 use ncmesh_engine::Malformed;
-use ncmesh_engine::topology::{MAX_PREFIXES, Position, Profile};
-use ncmesh_wire::layout::{Count, Is, Part};
-use ncmesh_wire::record::{bits, field, group};
+use ncmesh_engine::topology::{Position, Profile};
+use ncmesh_wire::identity::Signature;
+use ncmesh_wire::layout::{Is, Part};
+use ncmesh_wire::prefix::Prefixes;
+use ncmesh_wire::record::{bits, field};
 use ncmesh_wire::{Reader, Record, Writer, record};
-use std::net::IpAddr;
 
 /// Numbers of both signs are told as their difference from the smallest: of a plan...
 const ORIGIN: u32 = 1 << 31;
@@ -19,6 +20,8 @@ record! {
     /// The parts that there are.
     struct Given {
         byte {
+            /// whether a signature of the state follows
+            signed: bool = bits(8, "profile.signed", "Signed"),
             /// whether prefixes follow
             announces: bool = bits(4, "profile.announces", "Announces"),
             /// whether a position in degrees follows
@@ -52,72 +55,39 @@ record! {
     }
 }
 
-record! {
-    /// Numbers of prefixes.
-    struct Counts {
-        /// how many prefixes follow
-        v4: u8 = field("profile.v4", "IPv4").within(0, MAX_PREFIXES as u64),
-        /// the same
-        v6: u8 = field("profile.v6", "IPv6").within(0, MAX_PREFIXES as u64),
-    }
-}
-
-record! {
-    /// Prefix of IPv4.
-    struct V4 {
-        /// bits of the address that count
-        length: u8 = field("v4.length", "Length").within(0, 32),
-        address: [u8; 4] = field("v4.address", "Address"),
-    }
-}
-
-record! {
-    /// Prefix of IPv6.
-    struct V6 {
-        /// bits of the address that count
-        length: u8 = field("v6.length", "Length").within(0, 128),
-        address: [u8; 16] = field("v6.address", "Address"),
-    }
-}
-
 /// Parts of a profile.
 pub(super) const PARTS: &[Part] = &[
     Part::Include(Given::PARTS),
     Part::When(Is("profile.plan", 1), Plan::PARTS),
     Part::When(Is("profile.earth", 1), Earth::PARTS),
-    Part::When(
-        Is("profile.announces", 1),
-        &[
-            Part::Include(Counts::PARTS),
-            Part::Repeat(
-                Count::Field("profile.v4"),
-                &[group("v4", "Prefix", "Prefix of IPv4").part::<V4>("")],
-            ),
-            Part::Repeat(
-                Count::Field("profile.v6"),
-                &[group("v6", "Prefix", "Prefix of IPv6").part::<V6>("")],
-            ),
-        ],
-    ),
+    Part::When(Is("profile.announces", 1), Prefixes::PARTS),
+    Part::When(Is("profile.signed", 1), &[SIGNATURE.part::<Signature>(SIGNATURE_DOC)]),
 ];
 
+/// A profile with the signature of the state that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Signed {
+    pub profile: Profile,
+    pub signature: Option<Signature>,
+}
+
 /// Returns the length of a profile in a frame, bytes.
-pub(super) fn len(profile: &Profile) -> usize {
+pub(super) fn len(profile: &Profile, is_signed: bool) -> usize {
     let position = match profile.position {
         None => 0,
         Some(Position::Plan { .. }) => Plan::LEN,
         Some(Position::Earth { .. }) => Earth::LEN,
     };
-    let prefix = |prefix: &IpNet| if prefix.addr().is_ipv4() { V4::LEN } else { V6::LEN };
-    let prefixes: usize = profile.prefixes.iter().map(prefix).sum();
-    let lists = if profile.prefixes.is_empty() { 0 } else { Counts::LEN + prefixes };
-    Given::LEN + position + lists
+    let prefixes = &profile.prefixes;
+    let lists = if prefixes.is_empty() { 0 } else { Prefixes::written_len(prefixes) };
+    Given::LEN + position + lists + if is_signed { Signature::LEN } else { 0 }
 }
 
 /// Appends a profile.
-pub(super) fn write(w: &mut Writer<'_>, profile: &Profile) {
+pub(super) fn write(w: &mut Writer<'_>, profile: &Profile, signature: Option<&Signature>) {
     let above = |number: i32, zero: u32| zero.wrapping_add_signed(number);
     let given = Given {
+        signed: signature.is_some(),
         announces: !profile.prefixes.is_empty(),
         earth: matches!(profile.position, Some(Position::Earth { .. })),
         plan: matches!(profile.position, Some(Position::Plan { .. })),
@@ -134,23 +104,16 @@ pub(super) fn write(w: &mut Writer<'_>, profile: &Profile) {
             Earth { latitude, longitude: above(longitude_e7, GREENWICH) }.put(w);
         }
     }
-    if !given.announces {
-        return;
+    if given.announces {
+        Prefixes::write(&profile.prefixes, w);
     }
-    let (v4, v6): (Vec<&IpNet>, Vec<&IpNet>) =
-        profile.prefixes.iter().partition(|p| p.addr().is_ipv4());
-    Counts { v4: v4.len() as u8, v6: v6.len() as u8 }.put(w);
-    for prefix in v4.into_iter().chain(v6) {
-        let length = prefix.prefix_len();
-        match prefix.addr() {
-            IpAddr::V4(address) => V4 { length, address: address.octets() }.put(w),
-            IpAddr::V6(address) => V6 { length, address: address.octets() }.put(w),
-        }
+    if let Some(signature) = signature {
+        SIGNATURE.put(signature, w);
     }
 }
 
 /// Reads a profile.
-pub(super) fn read(r: &mut Reader<'_>) -> Result<Profile, Malformed> {
+pub(super) fn read(r: &mut Reader<'_>) -> Result<Signed, Malformed> {
     let signed = |above: u32, zero: u32| above.wrapping_sub(zero) as i32;
     let given = Given::read(r)?;
     let position = if given.plan {
@@ -164,31 +127,20 @@ pub(super) fn read(r: &mut Reader<'_>) -> Result<Profile, Malformed> {
     } else {
         None
     };
-    let mut prefixes = Vec::new();
-    if given.announces {
-        let Counts { v4, v6 } = Counts::read(r)?;
-        for _ in 0..v4 {
-            let V4 { length, address } = V4::read(r)?;
-            let prefix = Ipv4Net::new(address.into(), length).map_err(|_| Malformed)?;
-            prefixes.push(IpNet::from(prefix.trunc()));
-        }
-        for _ in 0..v6 {
-            let V6 { length, address } = V6::read(r)?;
-            let prefix = Ipv6Net::new(address.into(), length).map_err(|_| Malformed)?;
-            prefixes.push(IpNet::from(prefix.trunc()));
-        }
-    }
-    Ok(Profile { position, prefixes })
+    let prefixes = if given.announces { Prefixes::read(r)?.0 } else { Vec::new() };
+    let signature = if given.signed { Some(SIGNATURE.read(r)?) } else { None };
+    Ok(Signed { profile: Profile { position, prefixes }, signature })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ipnet::{IpNet, Ipv4Net, Ipv6Net};
     use proptest::prelude::*;
 
     fn written(profile: &Profile) -> Vec<u8> {
         let mut out = Vec::new();
-        write(&mut Writer::new(&mut out), profile);
+        write(&mut Writer::new(&mut out), profile, None);
         out
     }
 
@@ -203,8 +155,9 @@ mod tests {
             let prefixes = v4.chain(v6).map(|prefix: IpNet| prefix.trunc()).collect();
             let profile = Profile { position: Position::earth(1.0, 2.0), prefixes };
             let out = written(&profile);
-            prop_assert_eq!(out.len(), len(&profile));
-            prop_assert_eq!(read(&mut Reader::new(&out)), Ok(profile));
+            prop_assert_eq!(out.len(), len(&profile, false));
+            let signed = Signed { profile, signature: None };
+            prop_assert_eq!(read(&mut Reader::new(&out)), Ok(signed));
             for cut in 0..out.len() {
                 prop_assert!(read(&mut Reader::new(&out[..cut])).is_err());
             }
@@ -217,9 +170,10 @@ mod tests {
         assert_eq!(written(&seven), [4, 1, 0, 7, 10, 0, 0, 0]);
         // Bits beyond the length say nothing.
         let more = [4, 1, 0, 7, 11, 0, 0, 9];
-        assert_eq!(read(&mut Reader::new(&more)), Ok(seven));
+        let signed = Signed { profile: seven, signature: None };
+        assert_eq!(read(&mut Reader::new(&more)), Ok(signed));
         let many = [&[4, 33, 0][..], &[0; 33 * 5]].concat();
-        for bad in [&many[..], &[4, 1, 0, 33, 10, 0, 0, 0], &[0x08], &[1 | 2]] {
+        for bad in [&many[..], &[4, 1, 0, 33, 10, 0, 0, 0], &[0x10], &[1 | 2]] {
             assert_eq!(read(&mut Reader::new(bad)), Err(Malformed), "{bad:?}");
         }
     }

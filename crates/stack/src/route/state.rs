@@ -7,6 +7,7 @@
 use super::profile;
 use ncmesh_engine::topology::{LinkState, Links, Profile};
 use ncmesh_engine::{Malformed, name};
+use ncmesh_wire::identity::Signature;
 use ncmesh_wire::layout::{Charset, Count, Is, Part};
 use ncmesh_wire::record::{Named, bits, field, group};
 use ncmesh_wire::{NodeId, Reader, Record, Writer, record};
@@ -19,8 +20,10 @@ const WHOLE_LEN: usize = Head::LEN + Whole::LEN + 1;
 const CHANGE_LEN: usize = Head::LEN + Since::LEN + 1;
 /// Length of a link, bytes.
 const LINK_LEN: usize = ToldLink::LEN;
-/// Count of links that announces a profile; the true count follows it.
+/// Count of links that announces a profile, or a signature of a change; the true count follows it.
 const PROFILE: u8 = u8::MAX;
+/// Length of what a signature of a change adds to it, bytes.
+const SIGNED_LEN: usize = Signature::LEN + 1;
 /// Most links of a state.
 pub(super) const MAX_LINKS: usize = PROFILE as usize - 1;
 
@@ -75,8 +78,13 @@ record! {
 }
 
 const COUNT: Named = field("state.count", "Links");
-const COUNT_DOC: &str = "how many follow; in a whole state 255 stands before a profile, and their \
-                         number behind it";
+const COUNT_DOC: &str = "how many follow; 255 stands before a profile in a whole state, before a \
+                         signature in a change, and their number behind it";
+
+/// Signature of the origin.
+pub(super) const SIGNATURE: Named = field("state.signature", "Signature");
+pub(super) const SIGNATURE_DOC: &str =
+    "of the key of the origin, over the whole state that is told or that the change leads to";
 
 /// A state in a hello.
 pub(crate) const STATE: Part = Part::Group {
@@ -106,7 +114,14 @@ pub(crate) const STATE: Part = Part::Group {
         ),
         Part::When(
             Is("state.whole", 0),
-            &[Part::Include(Since::PARTS), COUNT.part::<u8>(COUNT_DOC)],
+            &[
+                Part::Include(Since::PARTS),
+                COUNT.part::<u8>(COUNT_DOC),
+                Part::When(
+                    Is(COUNT.name, PROFILE as u64),
+                    &[SIGNATURE.part::<Signature>(SIGNATURE_DOC), COUNT.part::<u8>(COUNT_DOC)],
+                ),
+            ],
         ),
         Part::Repeat(
             Count::Field(COUNT.name),
@@ -129,6 +144,8 @@ pub(super) struct Told<'a> {
     pub seq: u32,
     pub base: u32,
     pub form: Form<'a>,
+    /// Signature of the origin, over the whole state.
+    pub signature: Option<Signature>,
     /// The links, not yet parsed.
     links: &'a [u8],
 }
@@ -148,22 +165,30 @@ impl<'a> Told<'a> {
         let Head { origin, whole, urgent, scope, seq, since_base } = Head::read(r)?;
         // Versions are written as differences to the newest one, since they are close together.
         let base = seq.wrapping_sub(since_base.into());
-        let (form, count) = if whole {
+        let mut signature = None;
+        let mut count: u8;
+        let form = if whole {
             let Whole { epoch, name } = Whole::read(r)?;
-            let mut count: u8 = COUNT.read(r)?;
+            count = COUNT.read(r)?;
             let mut profile = Profile::default();
             if count == PROFILE {
-                profile = profile::read(r)?;
+                let signed = profile::read(r)?;
+                profile = signed.profile;
+                signature = signed.signature;
                 count = COUNT.read(r)?;
             }
-            (Form::Whole { epoch, name, profile }, count)
+            Form::Whole { epoch, name, profile }
         } else {
             let Since { epoch_bits, since } = Since::read(r)?;
-            let since = seq.wrapping_sub(since.into());
-            (Form::Change { epoch_bits, since }, COUNT.read(r)?)
+            count = COUNT.read(r)?;
+            if count == PROFILE {
+                signature = Some(SIGNATURE.read(r)?);
+                count = COUNT.read(r)?;
+            }
+            Form::Change { epoch_bits, since: seq.wrapping_sub(since.into()) }
         };
         let links = r.bytes(LINK_LEN * usize::from(count))?;
-        Ok(Self { origin, scope, urgent, seq, base, form, links })
+        Ok(Self { origin, scope, urgent, seq, base, form, signature, links })
     }
 
     /// Returns the links that it tells; a delivery of 0 in a change means that the link is gone.
@@ -215,40 +240,55 @@ pub(super) struct Change {
 }
 
 /// Returns the length of a whole state in a frame, bytes.
-pub(super) fn whole_len(state: &LinkState) -> usize {
-    head_len(&state.name, &state.profile) + LINK_LEN * state.hears.len()
+pub(super) fn whole_len(state: &LinkState, is_signed: bool) -> usize {
+    head_len(&state.name, &state.profile, is_signed) + LINK_LEN * state.hears.len()
 }
 
 /// Returns the length of a change in a frame, bytes.
-pub(super) fn change_len(links: usize) -> usize {
-    CHANGE_LEN + LINK_LEN * links
+pub(super) fn change_len(links: usize, is_signed: bool) -> usize {
+    CHANGE_LEN + LINK_LEN * links + if is_signed { SIGNED_LEN } else { 0 }
 }
 
 /// Returns the length of a whole state without its links, bytes.
-fn head_len(name: &str, profile: &Profile) -> usize {
-    let profile_len = if profile.is_empty() { 0 } else { profile::len(profile) + 1 };
+fn head_len(name: &str, profile: &Profile, is_signed: bool) -> usize {
+    let is_told = is_signed || !profile.is_empty();
+    let profile_len = if is_told { profile::len(profile, is_signed) + 1 } else { 0 };
     WHOLE_LEN + name.len() + profile_len
 }
 
 /// Returns how many links of a node with this name and profile fit into `room` bytes.
-pub(super) fn links_that_fit(room: usize, name: &str, profile: &Profile) -> usize {
-    (room.saturating_sub(head_len(name, profile)) / LINK_LEN).min(MAX_LINKS)
+pub(super) fn links_that_fit(room: usize, name: &str, profile: &Profile, is_signed: bool) -> usize {
+    (room.saturating_sub(head_len(name, profile, is_signed)) / LINK_LEN).min(MAX_LINKS)
 }
 
 /// How far a state goes, and whether at once.
 pub(super) type Reach = (u8, bool);
 
+/// Returns what the signature of a state is over: the state told whole, without how far it goes,
+/// which changes on the way.
+pub(super) fn signed_contents(origin: NodeId, state: &LinkState) -> Vec<u8> {
+    let mut contents = Vec::new();
+    write_whole(&mut contents, origin, (0, false), state, None);
+    contents
+}
+
 /// Appends a state, whole.
-pub(super) fn write_whole(out: &mut Vec<u8>, origin: NodeId, reach: Reach, state: &LinkState) {
+pub(super) fn write_whole(
+    out: &mut Vec<u8>,
+    origin: NodeId,
+    reach: Reach,
+    state: &LinkState,
+    signature: Option<&Signature>,
+) {
     let (epoch, seq) = state.version;
     let (scope, urgent) = reach;
     let since_base = back(seq, state.base);
     let mut w = Writer::new(out);
     Head { origin, whole: true, urgent, scope, seq, since_base }.put(&mut w);
     Whole { epoch, name: state.name.as_bytes() }.put(&mut w);
-    if !state.profile.is_empty() {
+    if signature.is_some() || !state.profile.is_empty() {
         w.u8(PROFILE);
-        profile::write(&mut w, &state.profile);
+        profile::write(&mut w, &state.profile, signature);
     }
     w.u8(state.hears.len() as u8);
     for (node, delivery) in &state.hears {
@@ -263,6 +303,7 @@ pub(super) fn write_change(
     reach: Reach,
     state: &LinkState,
     change: &Change,
+    signature: Option<&Signature>,
 ) {
     let (epoch, seq) = state.version;
     let (scope, urgent) = reach;
@@ -270,6 +311,10 @@ pub(super) fn write_change(
     let mut w = Writer::new(out);
     Head { origin, whole: false, urgent, scope, seq, since_base }.put(&mut w);
     Since { epoch_bits: epoch as u16, since: back(seq, change.since) }.put(&mut w);
+    if let Some(signature) = signature {
+        w.u8(PROFILE);
+        SIGNATURE.put(signature, &mut w);
+    }
     w.u8(change.links.len() as u8);
     for (node, quantum) in &change.links {
         ToldLink { node: *node, quantum: *quantum }.put(&mut w);
@@ -310,13 +355,13 @@ mod tests {
     fn golden_states() {
         let known = state((7, 3), 2, &[(5, 0.8), (9, 1.0)]);
         let mut out = Vec::new();
-        write_whole(&mut out, NodeId(3), (EVERYWHERE, true), &known);
+        write_whole(&mut out, NodeId(3), (EVERYWHERE, true), &known, None);
         assert_eq!(
             hex(&out),
             "0003ff0000000300010000000000000007016302\
                                0005cc0009ff"
         );
-        assert_eq!(out.len(), whole_len(&known));
+        assert_eq!(out.len(), whole_len(&known, false));
         let told = Told::read(&mut Reader::new(&out)).unwrap();
         assert_eq!((told.origin, told.scope, told.urgent), (NodeId(3), EVERYWHERE, true));
         assert_eq!(told.whole(), Some(known.clone()));
@@ -324,9 +369,9 @@ mod tests {
         let later = state((7, 5), 2, &[(5, 0.6)]);
         let change = Change { since: 2, links: vec![(NodeId(5), 153), (NodeId(9), 0)] };
         let mut out = Vec::new();
-        write_change(&mut out, NodeId(3), (3, false), &later, &change);
+        write_change(&mut out, NodeId(3), (3, false), &later, &change, None);
         assert_eq!(hex(&out), "0003030000000500030007000302000599000900");
-        assert_eq!(out.len(), change_len(2));
+        assert_eq!(out.len(), change_len(2, false));
         let told = Told::read(&mut Reader::new(&out)).unwrap();
         assert_eq!(told.applied_to(&known), Some(later));
     }
@@ -346,9 +391,9 @@ mod tests {
             let mut known = state((7, 3), 2, &[(5, 0.0)]);
             known.profile.position = position;
             let mut out = Vec::new();
-            write_whole(&mut out, NodeId(3), (3, false), &known);
+            write_whole(&mut out, NodeId(3), (3, false), &known, None);
             assert_eq!(hex(&out), golden.replace(' ', ""));
-            assert_eq!(out.len(), whole_len(&known));
+            assert_eq!(out.len(), whole_len(&known, false));
             let told = Told::read(&mut Reader::new(&out)).unwrap();
             assert_eq!(told.whole(), Some(known.clone()));
             // Later changes leave the profile as it is.
@@ -356,7 +401,7 @@ mod tests {
             later.profile = known.profile.clone();
             let change = Change { since: 3, links: vec![(NodeId(5), 255)] };
             out.clear();
-            write_change(&mut out, NodeId(3), (3, false), &later, &change);
+            write_change(&mut out, NodeId(3), (3, false), &later, &change, None);
             let told = Told::read(&mut Reader::new(&out)).unwrap();
             assert_eq!(told.applied_to(&known), Some(later));
         }
@@ -367,7 +412,7 @@ mod tests {
         let mut known = state((7, 3), 2, &[]);
         known.profile.position = Position::earth(90.0, 180.0);
         let mut out = Vec::new();
-        write_whole(&mut out, NodeId(3), (3, false), &known);
+        write_whole(&mut out, NodeId(3), (3, false), &known, None);
         let profile = out.len() - 10;
         assert_eq!(out[profile], 2);
         // One step too far north or east, and bits that mean nothing.
@@ -382,7 +427,7 @@ mod tests {
     fn a_change_applies_only_to_what_it_was_made_from_or_to_what_came_between() {
         let mut out = Vec::new();
         let change = Change { since: 4, links: vec![(NodeId(5), 51)] };
-        write_change(&mut out, NodeId(3), (3, false), &state((7, 8), 4, &[]), &change);
+        write_change(&mut out, NodeId(3), (3, false), &state((7, 8), 4, &[]), &change, None);
         let told = Told::read(&mut Reader::new(&out)).unwrap();
         for (version, applies) in [
             ((7, 3), false),
@@ -402,7 +447,7 @@ mod tests {
         let mut out = Vec::new();
         let mut told = state((1, 7), 7, &[(2, 1.0), (9, 0.2)]);
         told.profile.position = Position::plan([1.0, 2.0, 3.0]);
-        write_whole(&mut out, NodeId(4), (2, false), &told);
+        write_whole(&mut out, NodeId(4), (2, false), &told, None);
         for cut in 0..out.len() {
             assert!(Told::read(&mut Reader::new(&out[..cut])).is_err());
         }
@@ -416,8 +461,8 @@ mod tests {
         let state = Told::read(&mut Reader::new(&out)).unwrap().whole().unwrap();
         assert_eq!(state.name, "\u{FFFD}".repeat(63));
         let mut again = Vec::new();
-        write_whole(&mut again, NodeId(3), (0, false), &state);
-        assert_eq!(again.len(), whole_len(&state));
+        write_whole(&mut again, NodeId(3), (0, false), &state, None);
+        assert_eq!(again.len(), whole_len(&state, false));
         assert_eq!(Told::read(&mut Reader::new(&again)).unwrap().whole(), Some(state));
     }
 }

@@ -95,6 +95,7 @@ impl Lone {
             mtu,
             versions: Versions::OWN,
             cipher: Cipher::Null,
+            trust: Default::default(),
             link: Default::default(),
             route: Default::default(),
             share: Default::default(),
