@@ -168,8 +168,8 @@ pub(crate) struct ReplayArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
-    /// Write the console with what was recorded in it as one page to this file, and serve nothing. An
-    /// existing file is overwritten
+    /// Write the console with what was recorded in it as one page to this file, and serve nothing.
+    /// An existing file is overwritten
     #[arg(long, value_name = "PAGE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
 }

@@ -422,8 +422,8 @@ impl Braid {
             return None;
         }
 
-        // The flow that waited longest sends. Real-time traffic goes first where it has precedence, else
-        // last, so that it keeps no flow out.
+        // The flow that waited longest sends. Real-time traffic goes first where it has precedence,
+        // else last, so that it keeps no flow out.
         let ready = self.ready(now).min_by_key(|(ends, flow, next)| {
             let is_urgent = flow.is_urgent(*next);
             let goes_first = is_urgent && self.precedence.is_given();

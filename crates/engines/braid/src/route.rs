@@ -5,17 +5,15 @@ use super::child::Child;
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::flow::FlowInstance;
-use ncmesh_engine::toolkit::hop::{Avoided, around};
+use ncmesh_engine::toolkit::hop::{Avoided, Choice, ChoicePolicy, Ways, around};
 use ncmesh_engine::topology::Metric;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
-/// How many times as long as another way the present one must be before it is left, and for how
-/// long. More while the next hop gets packets: the flow's own load makes the present way seem long,
-/// and would come along to the other.
-const HYSTERESIS: f64 = 1.3;
-const HYSTERESIS_UNDER_WAY: f64 = 2.0;
-const STEADY: Duration = Duration::from_secs(1);
+/// When another next hop takes the place of the present one, and the same while that gets packets:
+/// the flow's own load makes the present way seem long, and would come along to the other.
+const CHOICE: ChoicePolicy = ChoicePolicy { better: 1.3, lasting: Duration::from_secs(1) };
+const UNDER_WAY: ChoicePolicy = ChoicePolicy { better: 2.0, ..CHOICE };
 /// Share of its delivery that a link to a next hop counts for which is silent. If every way is as
 /// bad, it is asked on.
 const SILENT: f64 = 0.1;
@@ -31,8 +29,7 @@ pub(crate) struct Route {
     poor: BTreeMap<NodeId, (f64, Instant)>,
     /// Next hops that never answered for this flow, or that hardly any packet reached.
     avoided: Avoided,
-    /// Since when another next hop is clearly better.
-    better_since: Option<Instant>,
+    choice: Choice,
 }
 
 impl Route {
@@ -99,7 +96,7 @@ impl Route {
                 if best.is_some_and(is_out)
                     && let Some(node) = around(cx, &paths, metric, is_out)
                 {
-                    self.better_since = None;
+                    self.choice.reset();
                     return Some(node);
                 }
 
@@ -108,24 +105,15 @@ impl Route {
         };
 
         let (Some(old), Some(new)) = (now, best) else {
-            self.better_since = None;
+            self.choice.reset();
             return best;
         };
 
-        let cost_now = cost(old);
         let is_under_way = child.is_some_and(|child| child.gains(cx.now));
-        let hysteresis = if is_under_way { HYSTERESIS_UNDER_WAY } else { HYSTERESIS };
-        if new == old || cost_now < hysteresis * cost(new) {
-            self.better_since = None;
-            return now;
-        }
-
-        let since = *self.better_since.get_or_insert(cx.now);
-        if cost_now.is_finite() && cx.now < since + STEADY {
-            return now;
-        }
-        self.better_since = None;
-        best
+        let policy = if is_under_way { &UNDER_WAY } else { &CHOICE };
+        let ways = Ways { present: cost(old), best: cost(new) };
+        let leaves = self.choice.leaves(ways, false, policy, cx.now);
+        if leaves { best } else { now }
     }
 }
 

@@ -133,7 +133,7 @@ impl Carrier for Cascade {
         joined.held.role = Role::Receiver(sink.have.clone());
         joined.drop_unwanted();
         joined.upstream.report(cx.now);
-        self.review_parent(cx, flow, false);
+        self.review_parent(cx, flow);
 
         // It may have relayed some of the file before.
         for generation in self.whole_but_lacking(flow) {
@@ -297,7 +297,7 @@ impl Carrier for Cascade {
     fn tick(&mut self, cx: &mut Context<'_>) {
         let ids: Vec<FlowId> = self.flows.keys().copied().collect();
         for id in ids {
-            self.review_parent(cx, id, true);
+            self.review_parent(cx, id);
             let Some(flow) = self.flows.get_mut(&id) else { continue };
             let is_over = !flow.expire(cx.now);
             if flow.is_idle() {
@@ -358,7 +358,7 @@ impl Cascade {
             for child in children {
                 flow.expect_child(cx, child);
             }
-            self.review_parent(cx, manifest.flow, false);
+            self.review_parent(cx, manifest.flow);
         }
     }
 
@@ -539,7 +539,7 @@ impl Cascade {
                 let parent = flow.upstream.parent.filter(|_| flow.held.is_stubborn(generation));
                 if let Some(parent) = parent {
                     flow.upstream.avoid(parent, cx.now);
-                    self.review_parent(cx, id, false);
+                    self.review_parent(cx, id);
                 }
             }
 
@@ -549,7 +549,7 @@ impl Cascade {
         let blame = &mut cx.counters.blame;
         let liars = given.into_iter().filter(|(node, given)| blame.note(*node, *given, cx.now));
         if liars.count() > 0 {
-            self.review_parent(cx, id, false);
+            self.review_parent(cx, id);
         }
         true
     }
@@ -610,7 +610,7 @@ impl Cascade {
         flow.heard_at = cx.now;
         flow.hear_child(cx, report.child, report.number, &report.wants);
         self.answering.hear_answer(id, packet_time, cx.now);
-        self.review_parent(cx, id, false);
+        self.review_parent(cx, id);
         Ok(())
     }
 
@@ -625,12 +625,12 @@ impl Cascade {
     // ---- time
 
     /// Looks for a better parent, and tells the old one that this node has left it.
-    fn review_parent(&mut self, cx: &Context<'_>, id: FlowId, is_check: bool) {
+    fn review_parent(&mut self, cx: &Context<'_>, id: FlowId) {
         let takes = |flow: &&mut Flow| !flow.held.is_source() && !flow.is_idle();
         let Some(flow) = self.flows.get_mut(&id).filter(takes) else { return };
         let children = &flow.children;
         let is_child = |node| children.contains_key(&node);
-        if let Some(old) = flow.upstream.review(cx, id.source, is_child, is_check) {
+        if let Some(old) = flow.upstream.review(cx, id.source, is_child) {
             let number = flow.next_number();
             self.say_farewell(cx, id, old, number);
         }

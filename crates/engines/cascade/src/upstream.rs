@@ -13,16 +13,14 @@ use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
-use ncmesh_engine::toolkit::hop::Avoided;
+use ncmesh_engine::toolkit::hop::{Avoided, Choice, ChoicePolicy, Ways};
 use ncmesh_engine::toolkit::report::{ReportPolicy, ReportTimer};
 use ncmesh_engine::topology::Paths;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
-/// How much cheaper the path by another parent must be, and in how many checks in a row. Estimates
-/// waver; each change costs what the old parent has on its way.
-const HYSTERESIS: f64 = 1.3;
-const CHECKS: u32 = 3;
+/// When another parent takes the place of the present one.
+const CHOICE: ChoicePolicy = ChoicePolicy { better: 1.3, lasting: Duration::from_secs(2) };
 /// How a neighbour's packets are counted. A poor link counts by what it carries.
 const COUNT: DeliveryPolicy = DeliveryPolicy { half_life: 128.0, evidence: 32.0 };
 /// ETX by which a neighbour must be nearer to the source to take the place of a poor parent, so
@@ -58,8 +56,7 @@ pub(super) struct Upstream {
     pub parent: Option<NodeId>,
     /// The parent in the tree that the transfer begins with: it is the first, if it is good enough.
     pub planned: Option<NodeId>,
-    /// Checks in a row in which another one was better.
-    better: u32,
+    choice: Choice,
     /// Packets counted of neighbours.
     links: BTreeMap<NodeId, Counted>,
     /// Neighbours that did not serve this node, or spoiled what it took from them.
@@ -178,15 +175,13 @@ impl Upstream {
         self.asked >= MUTE && was_long_ago && self.is_unheard()
     }
 
-    /// Looks for the best parent towards `source`; `is_check` if this is a check of its interval.
-    /// No way around leads over a child of this node. Returns the former parent if there is a new
-    /// one.
+    /// Looks for the best parent towards `source`. No way around leads over a child of this node.
+    /// Returns the former parent if there is a new one.
     pub(super) fn review(
         &mut self,
         cx: &Context<'_>,
         source: NodeId,
         is_child: impl Fn(NodeId) -> bool,
-        is_check: bool,
     ) -> Option<NodeId> {
         let is_mute = self.is_mute(cx.now);
         if let Some(parent) = self.parent.filter(|_| is_mute || self.asked >= GIVE_UP) {
@@ -200,9 +195,9 @@ impl Upstream {
         let own = paths.etx(cx.me)?;
         let best = self.best(cx, &paths, own, is_child)?;
         let Some(parent) = self.parent.filter(|parent| *parent != best) else {
-            self.better = 0;
+            self.choice.reset();
             if self.parent.is_none() {
-                let limit = HYSTERESIS * self.cost(cx, &paths, best);
+                let limit = CHOICE.better * self.cost(cx, &paths, best);
                 let planned = self.planned.filter(|p| self.cost(cx, &paths, *p) < limit);
                 self.adopt(planned.unwrap_or(best), cx.now);
             }
@@ -212,21 +207,22 @@ impl Upstream {
 
         // A parent that is no nearer to the source than this node might be served by it.
         let is_behind = paths.etx(parent).is_none_or(|etx| etx >= own);
-        let is_better = self.cost(cx, &paths, parent) > HYSTERESIS * self.cost(cx, &paths, best);
-        self.better = if is_better { self.better + u32::from(is_check) } else { 0 };
+        let is_useless = is_behind || self.is_worthless(cx, parent);
         let is_bad = self.asked >= SILENT || self.is_bad(cx, parent);
-        let is_left = is_behind || self.is_worthless(cx, parent);
-        if is_left || (is_better && (is_bad || self.better >= CHECKS)) {
+        let ways =
+            Ways { present: self.cost(cx, &paths, parent), best: self.cost(cx, &paths, best) };
+        let leaves = is_useless || self.choice.leaves(ways, is_bad, &CHOICE, cx.now);
+        if leaves {
             self.adopt(best, cx.now);
-            return Some(parent);
         }
-
-        None
+        leaves.then_some(parent)
     }
 
     fn adopt(&mut self, parent: NodeId, now: Instant) {
         self.parent = Some(parent);
-        (self.better, self.asked, self.polls) = (0, 0, 0);
+        self.choice.reset();
+        self.asked = 0;
+        self.polls = 0;
         self.asked_at = None;
         self.report = ReportTimer::default();
         self.report(now);
@@ -349,7 +345,7 @@ mod tests {
             events: &mut VecDeque::new(),
             storage: &mut MemoryStorage::default(),
         };
-        up.review(&cx, SOURCE, |_| false, true)
+        up.review(&cx, SOURCE, |_| false)
     }
 
     /// Sends all copies of the report at hand.

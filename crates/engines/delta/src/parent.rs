@@ -8,6 +8,7 @@
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
+use ncmesh_engine::toolkit::hop::{self, ChoicePolicy, Ways};
 use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
@@ -23,10 +24,10 @@ const AVOIDED_FOR: Duration = Duration::from_secs(8);
 const AVOIDED: f64 = 8.0;
 /// Nodes that are avoided at most.
 const MAX_AVOIDED: usize = 16;
-/// Factor by which another way must be shorter.
-const BETTER: f64 = 1.3;
-/// Time for which it must be.
-const LASTING: Duration = Duration::from_secs(3);
+/// When another parent takes the place of the present one.
+const CHOICE: ChoicePolicy = ChoicePolicy { better: 1.3, lasting: Duration::from_secs(3) };
+/// Time for which a link that the parent proved counts as what it was.
+const PROVEN: Duration = Duration::from_secs(3);
 /// Frames of the parent after which a count of those heard has faded to half, and from which on it
 /// counts.
 const HALF_LIFE: f64 = 64.0;
@@ -72,8 +73,7 @@ struct Way {
 pub(crate) struct Choice {
     pub parent: Option<Parent>,
     avoided: BTreeMap<NodeId, Instant>,
-    /// Since when another way is better.
-    better_since: Option<Instant>,
+    choice: hop::Choice,
 }
 
 impl Choice {
@@ -149,20 +149,14 @@ impl Choice {
         // The present one stays unless another is clearly better for some time, or it is silent.
         if let Some(parent) = self.parent {
             let present = ways.iter().find(|way| way.node == parent.node);
-            let is_worse = present.is_none_or(|way| way.etx > BETTER * best.etx);
-            if !is_worse {
-                self.better_since = None;
-                return false;
-            }
-
-            let since = *self.better_since.get_or_insert(cx.now);
-            let is_urgent = silent.is_some() || present.is_none();
-            if parent.node == best.node || (!is_urgent && cx.now.since(since) < LASTING) {
+            let present = present.map_or(f64::INFINITY, |way| way.etx);
+            let lengths = Ways { present, best: best.etx };
+            if !self.choice.leaves(lengths, silent.is_some(), &CHOICE, cx.now) {
                 return false;
             }
         }
 
-        self.better_since = None;
+        self.choice.reset();
         self.parent = Some(Parent {
             node: best.node,
             heard_at: cx.now,
@@ -192,7 +186,7 @@ impl Choice {
     /// this node lacks.
     fn proven_back(&self, node: NodeId, now: Instant) -> f64 {
         let parent = self.parent.filter(|parent| parent.node == node);
-        let parent = parent.filter(|parent| now.since(parent.served_at) < LASTING);
+        let parent = parent.filter(|parent| now.since(parent.served_at) < PROVEN);
         parent.map_or(0.0, |parent| parent.back)
     }
 

@@ -48,10 +48,12 @@
 
 mod answers;
 mod avoided;
+mod choice;
 mod packet_time;
 mod standing;
 
 pub use answers::{AnswerPolicy, AnswerSlot, AnswerTime};
 pub use avoided::{Avoided, around};
+pub use choice::{Choice, ChoicePolicy, Ways};
 pub use packet_time::PacketTime;
 pub use standing::{Standing, StandingPolicy, State};
