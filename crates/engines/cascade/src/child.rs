@@ -162,6 +162,7 @@ impl Child {
 
     /// Returns whether it has been silent for too long.
     pub(super) fn is_gone(&self, now: Instant) -> bool {
+        // Only link state says that a child is there which was never heard.
         let timeout = match self.number {
             Some(_) => SILENT,
             None => NEVER_HEARD.mul_f64(1.0 / self.back),
@@ -184,6 +185,7 @@ impl Child {
             self.flight.clear();
         }
 
+        // Its word replaces what it said before. All that it did not list stays as it was.
         self.land(now);
         (self.number, self.heard_at) = (Some(number), now);
         let unheard = core::mem::take(&mut self.unheard);
@@ -281,6 +283,7 @@ impl Child {
 
     /// Returns how far it is expected to be behind `rank` in a generation, if it wants it.
     pub(super) fn lacks(&self, generation: u32, rank: u8) -> Option<f64> {
+        // Its last word, its share of what was sent since, and what others should have given it.
         let known = f64::from(self.wants.rank(generation)?);
         let pending = self.pending.get(&generation).copied().unwrap_or_default();
         let helped = self.elsewhere.value() * pending.elsewhere;
@@ -336,12 +339,17 @@ impl Child {
             return false;
         }
         self.pending.entry(generation).or_default().sent += 1.0;
+
+        // Where answers take long, packets count as in flight until their answers could have come.
         let is_long = self.answers.mean() > packet_time.mul_f64(LONG_FLIGHT);
         self.flight_time = if is_long { self.answers.late(&ANSWERS) } else { Duration::ZERO };
         self.land(now);
         if !self.flight_time.is_zero() && self.flight.len() < MOST_IN_FLIGHT {
             self.flight.push_back(Sent { generation, at: now });
         }
+
+        // A child of which nothing says that packets reach it gets a few, and is then left alone
+        // for a while.
         let was_on_trial = self.is_on_trial();
         self.unheard = self.unheard.saturating_add(1);
         if !self.is_on_trial() {
@@ -384,6 +392,7 @@ impl Child {
     /// Notes that the packet polls it.
     pub(super) fn note_poll(&mut self, generation: u32, packet_time: Duration, now: Instant) {
         if self.wants.rank(generation).is_some() {
+            // A poll that is repeated waits twice as long each time.
             let pending = self.pending.entry(generation).or_default();
             let first = packet_time.mul_f64(POLL_PACKETS).max(self.answers.late(&ANSWERS));
             let pauses = Backoff { first: first.min(LONGEST_POLL), longest: LONGEST_POLL };

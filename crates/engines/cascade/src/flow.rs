@@ -135,6 +135,8 @@ impl Flow {
         packet_time: Duration,
     ) {
         let DataHeader { generation, rank, .. } = *header;
+
+        // A node that holds nothing of it does not serve it, and need not know.
         let own = self.held.rank(generation);
         if own == 0 {
             return;
@@ -171,6 +173,7 @@ impl Flow {
 
     /// Returns whether a generation is wanted from upstream.
     pub(super) fn is_wanted(&self, generation: u32) -> bool {
+        // It is wanted for this node itself, or for a child.
         let below = |child: &Child| child.wants.rank(generation).is_some();
         generation < self.held.len()
             && !self.held.is_whole(generation)
@@ -222,6 +225,9 @@ impl Flow {
         if now < self.pacing.until() {
             return None;
         }
+
+        // Children get their generations in order, within a window that begins where the last child
+        // is.
         let lowest = self.children.values().filter_map(|child| child.wants.lowest()).min()?;
         let end = lowest.saturating_add(WINDOW).min(self.held.len());
         if self.held.is_source() {
@@ -303,6 +309,8 @@ impl Flow {
     ) -> (DataHeader, Option<u8>) {
         let rank = self.held.rank(generation);
         let wants = self.wants(DataHeader::LISTED);
+
+        // The source sends each packet uncoded once: a node that hears it need not decode.
         let systematic = match &mut self.held.role {
             Role::Source(sending) => sending.take_uncoded(generation, rank),
             Role::Receiver(_) | Role::Relay => None,
@@ -357,6 +365,7 @@ impl Flow {
 
     /// Forgets children that keep silent. Returns whether the transfer still concerns this node.
     pub(super) fn expire(&mut self, now: Instant) -> bool {
+        // Generations that only a lost child wanted take memory.
         let before = self.children.len();
         self.children.retain(|_, child| !child.is_gone(now));
         if self.children.len() < before {

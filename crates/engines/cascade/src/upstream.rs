@@ -149,6 +149,7 @@ impl Upstream {
 
     /// Returns whether the parent has been silent for so long that it is to be asked again.
     pub(super) fn take_question(&mut self, now: Instant) -> bool {
+        // A report that is due asks, too.
         let is_due = self.report.due().is_none() && self.ask_at.is_some_and(|at| at <= now);
         self.ask_at = self.ask_at.filter(|_| !is_due);
         is_due
@@ -196,6 +197,7 @@ impl Upstream {
             }
         }
 
+        // Compare the parent with the best node by the ETX from the source.
         let paths = cx.topology.paths_from(source, METRIC);
         let own = paths.etx(cx.me)?;
         let best = self.best(cx, &paths, own, is_child)?;
@@ -241,6 +243,7 @@ impl Upstream {
         own: f64,
         is_child: impl Fn(NodeId) -> bool,
     ) -> Option<NodeId> {
+        // The shortest path is taken unless its first link is known to be bad.
         let first = paths.parent(cx.me)?;
         let is_out = self.is_worthless(cx, first) || (self.mute.has_any(cx.now) && is_child(first));
         if !self.is_bad(cx, first) && !is_out {
@@ -284,6 +287,8 @@ impl Upstream {
         if self.is_avoided(cx, parent) {
             return f64::INFINITY;
         }
+
+        // A poor link counts by what it carries, any other by what link state measured in quiet.
         let told = cx.topology.delivery(parent, cx.me);
         let down = self.poor_delivery(cx, parent).unwrap_or(told);
         let up = cx.topology.delivery(cx.me, parent);
