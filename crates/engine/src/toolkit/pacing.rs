@@ -8,7 +8,9 @@ use crate::rng::unit;
 use crate::time::{Duration, Instant};
 use rand_core::RngCore;
 
-/// Frames are taken to collide if less than this share arrives of what link state promised.
+/// Frames are taken to collide if less than this share arrives of what link state promised. A
+/// higher share waits where nothing collides: twice 0.98 for files and 0.95 for packets, half 1.00
+/// and 0.99.
 const COLLIDING: f64 = 0.5;
 
 /// How long a node pauses.

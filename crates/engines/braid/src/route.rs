@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 const HYSTERESIS: f64 = 1.3;
 const HYSTERESIS_UNDER_WAY: f64 = 2.0;
 const STEADY: Duration = Duration::from_secs(1);
-/// Share of its delivery that a link to a next hop counts for which is silent. If every way is as
-/// bad, it is asked on.
+/// Share of its delivery that a link to a silent next hop counts for. Lower, flows turn away
+/// sooner. If every way is as bad, it is asked on.
 const SILENT: f64 = 0.1;
 /// Delivery of a poor link below which next to nothing arrives.
 const NOTHING: f64 = 0.05;

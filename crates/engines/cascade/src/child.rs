@@ -8,18 +8,22 @@ use ncmesh_engine::toolkit::hop::{AnswerPolicy, AnswerTime};
 use ncmesh_engine::toolkit::sequence::is_older;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How a child's packets are counted. Whether its link is poor is for the child to judge.
+/// How a child's packets are counted. A shorter half life follows changes sooner, and takes chance
+/// for change. Whether its link is poor is for the child to judge.
 const COUNT: DeliveryPolicy = DeliveryPolicy { half_life: 64.0, evidence: f64::INFINITY };
-/// Least share of a child's frames that is believed to arrive here.
+/// Least share of a child's frames that is believed to arrive here. Bounds how long a dead child
+/// counts as one that is hard to hear.
 const LEAST_BACK: f64 = 0.1;
 /// A child counts as served when it is expected to lack no more packets than this. With 1 the last
 /// packet of a generation was often left out, and all waited until the poll was repeated.
 const MARGIN: f64 = 0.05;
 /// A node sends from a generation that is not whole only if every child that wants it lacks at
 /// least this many packets of what the node holds. Later combinations span more packets, and help
-/// more children.
+/// more children. Lower, relays send sooner what helps less; higher, they wait. Half 1.01, twice
+/// 1.00.
 const GAP: f64 = 8.0;
 /// A child gets no more data while this many whole generations wait there for its own children.
+/// Fewer let it idle, more take the channel from it.
 const BACKLOG: u8 = 4;
 /// A child is on trial once this many answers should have arrived and none did, or if it was not
 /// heard for this many packets: its reports may collide, or it may be gone. It gets [`TRIAL`]
@@ -36,7 +40,8 @@ const TRIAL_LONGEST: Duration = Duration::from_secs(1);
 /// that asks for ever and never gains must not hold the channel. It gets the longest pauses.
 const IN_VAIN: u32 = 256;
 /// Packet times until a poll counts as lost: the time for which the child's report may wait. A
-/// child that other nodes served is polled after the same time.
+/// child that other nodes served is polled after the same time. Shorter polls in vain, longer
+/// idles.
 const POLL_PACKETS: f64 = 12.0;
 /// When an answer is late, whatever packets take. On a cable it takes as long as hundreds of them.
 const ANSWERS: AnswerPolicy = AnswerPolicy { deviations: 4.0, first_deviates: false };
@@ -45,14 +50,16 @@ const ANSWERS: AnswerPolicy = AnswerPolicy { deviations: 4.0, first_deviates: fa
 /// is on its way counts as lost. Where nodes share a channel one packet at most is on its way, and
 /// to wait for the next frame to tell of it made lines with losses 2 % slower.
 const LONG_FLIGHT: f64 = 16.0;
-/// Most packets of a child that may be on their way. Others count as arrived or lost at once.
+/// Most packets of a child that may be on their way. Bounds memory: others count as arrived or lost
+/// at once.
 const MOST_IN_FLIGHT: usize = 1024;
-/// Longest pause between two polls.
+/// Longest pause between two polls. Bounds how long a child waits that comes back.
 const LONGEST_POLL: Duration = Duration::from_millis(250);
 /// Time after a frame of a child arrived in which nothing is believed that others pass on in its
 /// name. A child that finds that its link brings nothing back is believed this much later.
 const SPEAKS: Duration = Duration::from_secs(2);
-/// Silence after which a child is forgotten.
+/// Silence after which a child is forgotten. Longer, generations are kept for a child that has
+/// gone; shorter, one behind a busy channel has to begin again.
 const SILENT: Duration = Duration::from_secs(20);
 /// The same of one that was only expected, if all of its frames arrive here; longer if fewer do.
 const NEVER_HEARD: Duration = Duration::from_secs(2);

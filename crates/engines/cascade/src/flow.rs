@@ -11,12 +11,13 @@ use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::BTreeMap;
 
-/// Most children of a node.
+/// Most children of a node. Bounds memory, and the time to look through them for each packet.
 const MOST_CHILDREN: usize = 64;
 /// A node sends from this many generations, counted from the lowest that a child wants: a child
 /// that gets little holds the others back by no more than that.
 const WINDOW: u32 = Report::LISTED as u32;
-/// A child waits for its packets if it receives less than this share of what the best child does.
+/// A child waits for its packets if it receives less than this share of what the best child does. A
+/// higher share lets more children wait.
 const DEFERRED: f64 = 0.5;
 /// Least delivery of a link over which a child counts as served by another node's packets. With
 /// less, children on lines wait for packets that only seem to have reached them (two of 24
@@ -32,7 +33,7 @@ const KEPT_FOR: Duration = Duration::from_secs(30);
 /// false; longer, it slows down transfers whose liar was found.
 const WARY: Duration = Duration::from_secs(2);
 /// Time that a node leaves to a child which was heard to feed others, and that it waits where few
-/// packets arrive.
+/// packets arrive. Shorter slots collide, longer ones idle: half 1.00, twice 0.97.
 const PACING: PacingPolicy = PacingPolicy { slot: 1.3, ease: 2.0, most_ease: 8.0 };
 
 /// Worth of a packet of a generation.
