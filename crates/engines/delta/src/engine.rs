@@ -96,11 +96,13 @@ impl Delta {
     /// Adapts to a changed topology, and starts or stops the ticks. Every handler and every command
     /// ends with it.
     pub(crate) fn update(&mut self, cx: &mut Context<'_>) {
+        // Paths change with the topology alone.
         if self.topology_version != cx.topology.version() {
             self.topology_version = cx.topology.version();
             self.choose_parents(cx);
         }
 
+        // Without a stream in which this node has a part, it does not wake up.
         let is_active = self.streams.known.values().any(Stream::tells);
         match (is_active, self.tick_at) {
             (true, None) => self.tick_at = Some(cx.now + TICK),
@@ -112,6 +114,7 @@ impl Delta {
     /// Chooses the parent in every stream again. A new parent gets a report soon.
     pub(crate) fn choose_parents(&mut self, cx: &mut Context<'_>) {
         for (flow, stream) in &mut self.streams.known {
+            // A source has no parent, and a node without part in the stream needs none.
             if stream.part.source.is_some() || !stream.tells() {
                 continue;
             }
