@@ -60,6 +60,9 @@ impl Announcements {
         if is_other && kept.is_some_and(|kept| now.since(kept.heard_at) < DISPUTED) {
             return Admission::Disputed;
         }
+
+        // A transfer keeps its file. Another one under its id is a lie, or a source that was
+        // reinstalled: it is taken after a while of silence.
         let is_new = is_other || kept.is_none_or(|kept| version > kept.announcement.version);
         if is_new {
             let is_own = neighbor.is_none();
