@@ -214,7 +214,8 @@ impl Child {
         let given_up = self.state.needs;
         self.state = state;
         self.skip_to(given_up);
-        (self.number, self.heard_at) = (Some(number), now);
+        self.number = Some(number);
+        self.heard_at = now;
 
         // It answers, so nothing is awaited, and the time that it took is learned.
         self.unanswered = 0;

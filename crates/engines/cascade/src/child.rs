@@ -194,9 +194,11 @@ impl Child {
 
         // Its word replaces what it said before. All that it did not list stays as it was.
         self.land(now);
-        (self.number, self.heard_at) = (Some(number), now);
+        self.number = Some(number);
+        self.heard_at = now;
         let unheard = core::mem::take(&mut self.unheard);
-        (self.unanswered, self.trials) = (0, 0);
+        self.unanswered = 0;
+        self.trials = 0;
         let listed_until = wants.listed_until();
         wants.complete(&self.wants);
         let before = core::mem::replace(&mut self.wants, wants);

@@ -232,7 +232,9 @@ impl Upstream {
 
     fn adopt(&mut self, parent: NodeId, now: Instant) {
         self.parent = Some(parent);
-        (self.better, self.asked, self.polls) = (0, 0, 0);
+        self.better = 0;
+        self.asked = 0;
+        self.polls = 0;
         self.asked_at = None;
         self.report = ReportTimer::default();
         self.report(now);

@@ -157,7 +157,8 @@ impl Forward {
 
     /// Returns what to tell the nodes before this one: how long to wait until there is room.
     fn pause(&mut self, is_full: bool) -> Queue {
-        (self.told_full, self.came) = (is_full, 0);
+        self.told_full = is_full;
+        self.came = 0;
 
         // It waits until the packets above the lower mark have left, at the pace of the last ones.
         let over = self.relayed().saturating_sub(self.full() / 2);

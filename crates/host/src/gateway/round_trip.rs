@@ -111,7 +111,8 @@ impl RoundTrips {
         if !is_later(ask.number, asked.newest) {
             return;
         }
-        (asked.newest, asked.at) = (ask.number, now);
+        asked.newest = ask.number;
+        asked.at = now;
 
         // A number that was never answered is forgotten.
         while asked.awaited.front().is_some_and(|(_, at)| now - *at > WINDOW) {

@@ -282,7 +282,8 @@ mod tests {
             (4, vec![B, A], NextHop::Node(A)),
             (5, vec![], NextHop::NoNode),
         ] {
-            (mesh.version, mesh.near) = (version, near);
+            mesh.version = version;
+            mesh.near = near;
             routes.refresh(&mesh);
             assert_eq!(find(&routes, "8.8.8.8"), next, "{version}");
         }
@@ -302,14 +303,16 @@ mod tests {
             // Where nothing leads anywhere, the longest decides as before.
             (4, vec![], [B, B, A, NodeId(9)]),
         ] {
-            (mesh.version, mesh.near) = (version, near);
+            mesh.version = version;
+            mesh.near = near;
             routes.refresh(&mesh);
             let addresses = ["10.2.3.4", "10.2.3.9", "10.2.7.7", "10.2.9.8"];
             let found = addresses.map(|address| find(&routes, address));
             assert_eq!(found, nodes.map(NextHop::Node), "{version}");
         }
         // Whoever may answer for an address is whom it is reached through.
-        (mesh.version, mesh.near) = (5, vec![A]);
+        mesh.version = 5;
+        mesh.near = vec![A];
         routes.refresh(&mesh);
         assert!(routes.may_send(A, "10.2.3.4".parse().unwrap()));
     }
