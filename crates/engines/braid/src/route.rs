@@ -90,8 +90,8 @@ impl Route {
         let best = match shortest.filter(|node| self.poor.contains_key(node)) {
             None => shortest,
             Some(_) => {
-                let neighbors = cx.topology.links_from(cx.me).map(|(node, _)| node);
-                let best = neighbors.chain(shortest).min_by(|a, b| cost(*a).total_cmp(&cost(*b)));
+                let neighbours = cx.topology.links_from(cx.me).map(|(node, _)| node);
+                let best = neighbours.chain(shortest).min_by(|a, b| cost(*a).total_cmp(&cost(*b)));
 
                 // Nothing comes of the only way that link state shows. It measures with short
                 // frames, and somebody may pass on those alone.

@@ -91,16 +91,16 @@ struct Counted {
 impl Upstream {
     /// Counts a frame with this number of a neighbour, of whose frames link state `told` that this
     /// share arrives.
-    pub(super) fn count(&mut self, neighbor: NodeId, number: u16, told: f64) {
-        if self.mute.forgive(neighbor) {
-            self.avoided.forgive(neighbor);
+    pub(super) fn count(&mut self, neighbour: NodeId, number: u16, told: f64) {
+        if self.mute.forgive(neighbour) {
+            self.avoided.forgive(neighbour);
         }
-        if self.links.len() >= MOST_COUNTED && !self.links.contains_key(&neighbor) {
+        if self.links.len() >= MOST_COUNTED && !self.links.contains_key(&neighbour) {
             return;
         }
         let heard = CountedDelivery::new(told, &COUNT);
         let first = Counted { number: number.wrapping_sub(1), heard };
-        let counted = self.links.entry(neighbor).or_insert(first);
+        let counted = self.links.entry(neighbour).or_insert(first);
         let sent = f64::from(number.wrapping_sub(counted.number)).clamp(1.0, COUNT.half_life);
         counted.heard.count(sent, 1.0);
         counted.number = number;
@@ -167,8 +167,8 @@ impl Upstream {
     }
 
     /// Notes that what was taken from a neighbour was forged.
-    pub(super) fn avoid(&mut self, neighbor: NodeId, now: Instant) {
-        self.avoided.avoid(neighbor, now);
+    pub(super) fn avoid(&mut self, neighbour: NodeId, now: Instant) {
+        self.avoided.avoid(neighbour, now);
     }
 
     /// Returns whether no frame of this transfer was ever heard of the parent.
@@ -256,13 +256,13 @@ impl Upstream {
             return Some(first);
         }
         let hears = cx.topology.state(cx.me).map(|state| &state.hears);
-        let neighbors = hears.into_iter().flat_map(|hears| hears.keys().copied());
+        let neighbours = hears.into_iter().flat_map(|hears| hears.keys().copied());
         let is_nearer = |n: NodeId| paths.etx(n).is_some_and(|etx| etx + NEARER <= own);
-        let nearer = neighbors.clone().filter(|n| is_nearer(*n));
+        let nearer = neighbours.clone().filter(|n| is_nearer(*n));
         let costs = nearer.chain([first]).map(|n| (self.cost(cx, paths, n), n));
         let best = costs.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let best = best.filter(|(cost, _)| !is_out || cost.is_finite());
-        let around = || self.around(cx, paths, neighbors.filter(|n| *n != first && !is_child(*n)));
+        let around = || self.around(cx, paths, neighbours.filter(|n| *n != first && !is_child(*n)));
         best.map(|(_, best)| best).or_else(around).or(Some(first))
     }
 
@@ -284,8 +284,8 @@ impl Upstream {
     }
 
     /// Returns whether a neighbour serves nothing, or false packets.
-    fn is_worthless(&self, cx: &Context<'_>, neighbor: NodeId) -> bool {
-        self.mute.contains(neighbor, cx.now) || cx.counters.blame.is_avoided(neighbor, cx.now)
+    fn is_worthless(&self, cx: &Context<'_>, neighbour: NodeId) -> bool {
+        self.mute.contains(neighbour, cx.now) || cx.counters.blame.is_avoided(neighbour, cx.now)
     }
 
     /// Returns the ETX from the source to this node by a parent.
@@ -305,16 +305,16 @@ impl Upstream {
         self.is_avoided(cx, parent) || self.poor_delivery(cx, parent).is_some()
     }
 
-    fn is_avoided(&self, cx: &Context<'_>, neighbor: NodeId) -> bool {
-        self.avoided.contains(neighbor, cx.now) || cx.counters.blame.is_avoided(neighbor, cx.now)
+    fn is_avoided(&self, cx: &Context<'_>, neighbour: NodeId) -> bool {
+        self.avoided.contains(neighbour, cx.now) || cx.counters.blame.is_avoided(neighbour, cx.now)
     }
 
     /// Returns the share of a neighbour's packets that arrives, if it is far less than link state
     /// tells.
-    fn poor_delivery(&self, cx: &Context<'_>, neighbor: NodeId) -> Option<f64> {
-        let promised = cx.topology.delivery(neighbor, cx.me);
-        let counted = self.links.get(&neighbor)?.heard;
-        let others = self.links.iter().filter(|(node, _)| **node != neighbor);
+    fn poor_delivery(&self, cx: &Context<'_>, neighbour: NodeId) -> Option<f64> {
+        let promised = cx.topology.delivery(neighbour, cx.me);
+        let counted = self.links.get(&neighbour)?.heard;
+        let others = self.links.iter().filter(|(node, _)| **node != neighbour);
         let of_others: f64 = others.map(|(_, other)| other.heard.counted()).sum();
         counted.poor(promised, of_others < QUIET_BELOW * counted.counted(), &COUNT)
     }

@@ -161,8 +161,8 @@ impl<C: Carrier> FileMulticast<C> {
 
     /// Stops repeating announcements that all neighbours have.
     fn drop_known_announcements(&mut self, cx: &Context<'_>) {
-        let neighbors = || cx.topology.links_from(cx.me).map(|(to, _)| to);
-        self.transfers.announcements.drop_acknowledged(neighbors);
+        let neighbours = || cx.topology.links_from(cx.me).map(|(to, _)| to);
+        self.transfers.announcements.drop_acknowledged(neighbours);
     }
 
     /// Returns whether nothing needs housekeeping.

@@ -56,8 +56,8 @@ pub fn around(
     metric: Metric,
     is_out: impl Fn(NodeId) -> bool,
 ) -> Option<NodeId> {
-    let neighbors = cx.topology.links_from(cx.me).map(|(node, _)| node);
-    let usable = neighbors.filter(|node| !is_out(*node) && !paths.leads_over(*node, cx.me));
+    let neighbours = cx.topology.links_from(cx.me).map(|(node, _)| node);
+    let usable = neighbours.filter(|node| !is_out(*node) && !paths.leads_over(*node, cx.me));
     let costs = usable.filter_map(|node| {
         let to = cx.topology.delivery(cx.me, node);
         let back = cx.topology.delivery(node, cx.me);
