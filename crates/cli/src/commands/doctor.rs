@@ -48,6 +48,7 @@ pub(crate) fn run(remote: &Remote) -> Result<(), Failure> {
             sections.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
         return show::line(&without_keys(&pretty(&Value::Object(all))?));
     }
+
     show::note("read it before you send it: keys are removed, names and addresses are not");
     for (name, value) in sections {
         let text = match &value {
@@ -55,8 +56,10 @@ pub(crate) fn run(remote: &Remote) -> Result<(), Failure> {
             Value::Null => "none".into(),
             other => pretty(other)?,
         };
+
         show::line(&without_keys(&format!("## {name}\n\n```\n{}\n```\n", text.trim_end())))?;
     }
+
     Ok(())
 }
 
@@ -73,6 +76,7 @@ fn ask<T: DeserializeOwned + serde::Serialize>(
         Ok(client) => client.read::<T>(path),
         Err(failure) => return failure.message().into(),
     };
+
     match answer.map(|answer| serde_json::to_value(answer)) {
         Ok(Ok(value)) => value,
         Ok(Err(e)) => e.to_string().into(),
@@ -101,6 +105,7 @@ fn interfaces() -> Value {
                 let text = fs::read_to_string(path.join(name)).unwrap_or_default();
                 text.trim().to_owned()
             };
+
             let wireless = if path.join("phy80211").exists() { ", Wi-Fi" } else { "" };
             let name = entry.file_name().to_string_lossy().into_owned();
             let state = line("operstate");
@@ -118,6 +123,7 @@ fn configuration(file: &Path) -> Value {
         Ok(text) => text,
         Err(e) => return format!("{shown} cannot be read: {e}").into(),
     };
+
     // The text of a file that cannot be parsed is left out: it may have a key anywhere.
     match text.parse::<toml::Table>() {
         Ok(mut table) => {
@@ -158,6 +164,7 @@ fn without_keys(text: &str) -> String {
         safe.push_str(if digits.len() >= KEY_DIGITS { REMOVED } else { digits });
         rest = after;
     }
+
     safe.push_str(rest);
     safe
 }

@@ -26,5 +26,6 @@ pub(crate) fn run(remote: &Remote, args: TunnelArgs) -> Result<(), Failure> {
         let not = if coding { "" } else { "not " };
         show::line(&format!("flows that cross here are {not}combined"))?;
     }
+
     Ok(())
 }

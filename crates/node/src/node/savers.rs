@@ -50,6 +50,7 @@ impl Savers {
                 },
             );
         }
+
         if let Some(inboxes) = self.inboxes.begin(elsewhere, now) {
             let state = state.clone();
             handle.work(
