@@ -144,6 +144,8 @@ impl Delta {
         }
         self.tick_at = Some(cx.now + TICK);
         self.choose_parents(cx);
+
+        // Nodes tell what they have now and then, though nothing is sent.
         for stream in self.streams.known.values_mut() {
             stream.expire(cx.now);
             stream.remove_silent(cx.now);
@@ -196,6 +198,7 @@ impl Delta {
             }
         }
 
+        // A report makes its sender a child, keeps it one, or says that it has another parent.
         let member = Member { node: sender, parent: state.parent, receivers: state.receivers };
         let is_new = match stream.part.place(member, cx.me, stream.choice.node()) {
             Place::Elsewhere { left } => {
@@ -223,6 +226,7 @@ impl Delta {
             back: cx.topology.delivery(sender, cx.me),
         };
 
+        // The child's word corrects what is believed of it.
         let covered = stream.log.covered_by(state);
         let new = || Child::new(state, ends, link, cx.now);
         let child = stream.part.children.entry(sender).or_insert_with(new);
@@ -247,6 +251,8 @@ impl Delta {
     fn handle_data(&mut self, cx: &mut Context<'_>, sender: NodeId, data: &Data<'_>) {
         let head = &data.head;
         let flow = head.state.flow;
+
+        // Answers that this node may not hear come first.
         self.leave_to_answers(cx, &head.asked);
         if !self.handle_state(cx, sender, &head.state) {
             return;
@@ -315,6 +321,8 @@ impl Delta {
 
         // The base of every stream comes before enhancement layers of any.
         let lag = self.streams.known.values().map(|stream| stream.lag(now)).max();
+
+        // While the base is late somewhere behind, enhancement layers wait.
         let is_held = lag >= Some(HOLD_OTHERS);
         let all = self.streams.known.iter().filter_map(|(flow, stream)| {
             let next = stream.next(packet_time, is_held || stream.is_late(now), now)?;
@@ -335,6 +343,8 @@ impl Delta {
         let packet_time = self.packet_time();
         let stream = self.streams.known.get_mut(&flow)?;
         let number = stream.log.number_frame(cx.now);
+
+        // Maps take the room that is left.
         let room = cx.mtu.saturating_sub(stream.state(cx.me, number, 0, cx.now).len());
         stream.state(cx.me, number, room, cx.now).write(out);
         stream.note_told(cx, packet_time);
@@ -349,6 +359,7 @@ impl Delta {
     }
 
     fn fill_data(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        // The packet is made now, from all that was heard so far.
         let Choice { flow, next, .. } = self.next(cx.now)?;
         let packet_time = self.packet_time();
         let stream = self.streams.known.get_mut(&flow)?;
@@ -378,6 +389,8 @@ fn hand_up(cx: &mut Context<'_>, stream: &mut Stream, layer: usize) {
     for Decoded { number, packet } in stream.lanes[layer].take_decoded() {
         let age = stream.age(layer, number, cx.now);
         let Some(receiver) = &mut stream.part.receiver else { continue };
+
+        // Its check is wrong: a member forged it, or a packet that it was made of.
         if packet.is_empty() {
             cx.counters.drop(DropReason::Undecodable);
             continue;
