@@ -81,7 +81,6 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         changed("[inbox] hook");
         node.hooks.use_command(new.hook.clone());
     }
-
     if let (RadioConfig::Udp(old), RadioConfig::Udp(udp)) = (&mut running.radio, &new.radio)
         && update(&mut old.rate, &udp.rate)
     {

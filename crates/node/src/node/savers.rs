@@ -50,7 +50,6 @@ impl Savers {
                 },
             );
         }
-
         if let Some(inboxes) = self.inboxes.begin(elsewhere, now) {
             let state = state.clone();
             handle.work(
