@@ -61,6 +61,8 @@ impl Pacing {
     ) {
         let PacingPolicy { slot, ease, most_ease } = self.policy;
         if share < COLLIDING {
+            // The fewer arrive, the longer it waits in the mean, up to a bound. The wait is random
+            // so that nodes which collided do not do so again.
             let slots = (ease * (COLLIDING / share - 1.0)).min(most_ease);
             self.hold(now + packet_time.mul_f64(slot * slots * 2.0 * unit(rng)));
         }
