@@ -48,6 +48,7 @@ pub(crate) fn socket(remote: &Remote) -> Result<PathBuf, Failure> {
             _ => env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty()).map(Into::into),
         },
     };
+
     Ok(named.unwrap_or_else(default_socket))
 }
 

@@ -28,11 +28,13 @@ pub(crate) fn others(schemes: &Schemes, names: &[String]) -> Result<Vec<&'static
             return Err(wrong(message));
         }
     };
+
     let service = scheme.service();
     if service == ServiceKind::Stream && !names.is_empty() {
         let message = format!("--compare is for files and flows; {} carries neither", scheme.name);
         return Err(wrong(message));
     }
+
     if let [all] = names
         && all == ALL
     {
@@ -45,6 +47,7 @@ pub(crate) fn others(schemes: &Schemes, names: &[String]) -> Result<Vec<&'static
         }
         Ok(entry)
     });
+
     chosen.collect()
 }
 
@@ -67,6 +70,7 @@ pub(crate) fn show(
             several => flows::show_comparisons(several)?,
         },
     }
+
     let lines = compared.left_out.iter();
     lines
         .map(|left| format!("left out: {}: {}", left.scheme, left.reason))
@@ -148,6 +152,7 @@ impl Compared {
             }
             (None, None) => Measured::Flows(Vec::new()),
         };
+
         Self { comparison, runs: runs.into_iter().map(|run| run.outcome).collect(), left_out }
     }
 }
@@ -166,6 +171,7 @@ fn show_files(all: &[Measures], world: &str) -> Result<(), Failure> {
         let mean = seconds(m.mean_s);
         table.row([m.scheme.clone(), last, mean, show::or_dash(per_packet)]);
     }
+
     show::line(&table.to_string())?;
     with_best_other(all, world).map_or(Ok(()), |line| show::line(&line))
 }

@@ -84,6 +84,7 @@ impl From<ApiError> for Failure {
             ErrorCode::Ended => Kind::Incomplete,
             ErrorCode::Stopping => Kind::NoDaemon,
         };
+
         Self::new(kind, e.error)
     }
 }
@@ -99,6 +100,7 @@ impl From<NodeError> for Failure {
             | NodeError::Socket(..) => Kind::File,
             _ => Kind::Other,
         };
+
         Self::new(kind, e.to_string())
     }
 }

@@ -75,6 +75,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         let message = format!("{option} is for commands that talk to a daemon: leave it out");
         return Err(Failure::new(Kind::Usage, message));
     }
+
     match command {
         Command::Client(command) => ask(command, Remote { json, ..remote }),
         Command::Node(args) => commands::node::run(&args),

@@ -96,6 +96,7 @@ fn check_protocols(args: &RunArgs, scenario: &Scenario) -> Result<(), Failure> {
             line_of_problem(&text::read(&args.scenario).unwrap_or_default(), &section, problem);
         return Err(ScenarioError::Value { place: Place { file, line }, message }.into());
     }
+
     for assignment in &args.set {
         changed.set(assignment)?;
         if is_wrong(&changed) {
@@ -103,6 +104,7 @@ fn check_protocols(args: &RunArgs, scenario: &Scenario) -> Result<(), Failure> {
             return Err(ScenarioError::Override { assignment, message }.into());
         }
     }
+
     Err(Failure::new(Kind::Config, message))
 }
 
@@ -148,11 +150,13 @@ fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Vec<Traffic>, Failure>
         let file = args.scenario.display();
         Failure::new(Kind::Usage, format!("{file} names no {what}; say {option}"))
     };
+
     let from = match (&args.from, planned) {
         (Some(name), _) => index(scenario, name)?,
         (None, Some(planned)) => planned.from,
         (None, None) => return Err(missing("source", "--from NODE")),
     };
+
     let to = match (args.to.as_slice(), planned) {
         ([], Some(planned)) => planned.to.clone(),
         ([], None) => return Err(missing("receivers", "--to NODES")),
@@ -165,15 +169,18 @@ fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Vec<Traffic>, Failure>
         let name = &scenario.nodes[from].name;
         return Err(Failure::new(Kind::Usage, format!("{name} is both source and receiver")));
     }
+
     if let Some(twice) = to.iter().enumerate().find(|(i, node)| to[..*i].contains(node)) {
         let name = &scenario.nodes[*twice.1].name;
         return Err(Failure::new(Kind::Usage, format!("--to names {name} twice")));
     }
+
     let content = match (&args.send, planned) {
         (Some(file), _) => Content::File(file.clone()),
         (None, Some(planned)) => planned.content.clone(),
         (None, None) => return Err(missing("file", "--send FILE")),
     };
+
     let allowance = planned.map(|planned| planned.allowance).unwrap_or_default();
     Ok(vec![Traffic { from, to, content, allowance }])
 }
@@ -265,6 +272,7 @@ fn show_streams(outcome: &StreamsOutcome) -> Result<(), Failure> {
             problems.extend(problem.map(text));
         }
     }
+
     show::line(&table.to_string())?;
     problems.iter().try_for_each(|problem| show::line(problem))
 }
@@ -285,6 +293,7 @@ fn show_flows(outcome: &FlowsOutcome) -> Result<(), Failure> {
             format!("{innovative:.1} %"),
         ]);
     }
+
     show::line(&table.to_string())
 }
 
@@ -301,22 +310,26 @@ fn show_transfer(outcome: &Outcome, transfer: &TransferOutcome) -> Result<(), Fa
             if r.verified { "yes" } else { "NO" }.into(),
         ]);
     }
+
     show::line(&table.to_string())?;
     let [sent, bytes] = match several {
         false => ["the source sent", "the file's bytes"],
         true => ["the sources sent", "the files' bytes"],
     };
+
     // Not every scheme lists forwarders.
     let forwarders = match transfer.forwarders.as_slice() {
         [] => String::new(),
         listed => format!("; forwarders: {} {}", listed.len(), listed.join(" ")),
     };
+
     // Beside other services, scheme, time and transmissions belong to all of them.
     let Outcome { scheme, seconds, transmissions, .. } = outcome;
     let run = match is_transfer_alone(outcome) {
         true => format!(" by {scheme} in {seconds:.1} s; data transmissions: {transmissions}"),
         false => String::new(),
     };
+
     show::line(&format!(
         "{} bytes{run}; {sent} {:.2} times {bytes} (source redundancy){forwarders}",
         transfer.bytes, transfer.source_redundancy,

@@ -145,6 +145,7 @@ impl Progress {
                     print(&Line::Receiver { name, state, bytes, size, kbit_s });
                 }
             }
+
             // A log must not grow with every request, so only changes are printed.
             Self::Lines { shown } => {
                 let step = item.done_of(10);
@@ -159,6 +160,7 @@ impl Progress {
                 let bar = bars.entry(item.label.into()).or_insert_with(|| all.add(new_bar(item)));
                 bar.set_position(item.bytes);
                 bar.set_message(format!("{:.0} kbit/s  {}", item.kbit_s, item.describe()));
+
                 // `abandon` leaves the bar on the terminal as it is, complete or not.
                 if is_final(item.state) && !bar.is_finished() {
                     bar.abandon();
@@ -234,6 +236,7 @@ fn new_bar(item: &Item<'_>) -> ProgressBar {
 fn bar(label: &str, length: u64, template: &str) -> ProgressBar {
     let style =
         ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+
     // It is drawn with the others, or not at all: by itself it would leave a line behind.
     let hidden = ProgressDrawTarget::hidden();
     let bar = ProgressBar::with_draw_target(Some(length), hidden);

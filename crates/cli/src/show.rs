@@ -134,6 +134,7 @@ impl fmt::Display for Table {
             let line = cells.collect::<Vec<_>>().join("  ");
             write!(f, "{}{}", if n > 0 { "\n" } else { "" }, line.trim_end())?;
         }
+
         Ok(())
     }
 }

@@ -50,6 +50,7 @@ impl Source {
             let problem = format!("{} is not a regular file", path.display());
             return Err(Failure::new(Kind::File, problem));
         }
+
         let name = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
         let name = name.filter(|_| !is_descriptor);
         Ok(Self::Contents { file: Box::new(File::open(&path).map_err(failed)?), name })
@@ -71,6 +72,7 @@ fn made_up(path: &Path) -> Option<PathBuf> {
         }
         path = parent.join(fs::read_link(&resolved).ok()?);
     }
+
     None
 }
 

@@ -31,6 +31,7 @@ pub(crate) fn observers(
         let capture = Capture::new(create(pcap)?, config, &points);
         observers.push(Box::new(capture.map_err(|e| Failure::new(Kind::File, e.to_string()))?));
     }
+
     if let Some(events) = &args.events {
         observers.push(Box::new(EventLines::new(create(events)?, config)));
     }
@@ -38,6 +39,7 @@ pub(crate) fn observers(
         let file = recording::Writer::new(create(record)?);
         observers.push(Box::new(Console::new(scenario, config, schemes, file)));
     }
+
     Ok(observers)
 }
 
@@ -50,6 +52,7 @@ fn check_paths(options: [(&str, Option<&Path>); 3]) -> Result<(), Failure> {
             return Err(Failure::new(Kind::Usage, message));
         }
     }
+
     Ok(())
 }
 

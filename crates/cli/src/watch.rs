@@ -32,6 +32,7 @@ impl Interrupts {
                 true => None,
                 false => Some(signal(SignalKind::hangup())?),
             };
+
             Ok(Self { interrupt, terminate, hangup })
         })
     }
@@ -46,6 +47,7 @@ impl Interrupts {
                     None => future::pending().await,
                 }
             };
+
             tokio::select! {
                 () = tokio::time::sleep(time) => false,
                 _ = interrupt.recv() => true,

@@ -86,6 +86,7 @@ impl Shown {
             background.announce();
             background.wait()?;
         }
+
         Ok(())
     }
 }
@@ -116,12 +117,14 @@ impl Background {
                         Err(_) => std::future::pending().await,
                     }
                 };
+
                 tokio::select! {
                     () = server.serve(site, &[]) => {}
                     () = interrupted => {}
                 }
             });
         })?;
+
         let _ = starts.recv();
         Ok(Self { address, thread, interruptible })
     }

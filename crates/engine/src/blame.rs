@@ -71,6 +71,8 @@ impl Blame {
         }
         self.entries.retain(|_, entry| now.since(entry.at) < NAMED);
         make_room(&mut self.entries, &node, MAX_BLAMED, |entry| entry.at);
+
+        // A node that could not know is to blame if it goes on soon.
         let before = self.entries.get(&node).copied();
         let is_again = before.is_some_and(|entry| now.since(entry.at) < AVOIDED);
         let is_to_blame = given.vouched > 0 || is_again;

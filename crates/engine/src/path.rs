@@ -20,6 +20,8 @@ fn expanded(path: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Str
 
     let mut whole = String::new();
     let mut rest = path;
+
+    // As a shell does: the home of the user.
     if let Some(behind) = rest.strip_prefix('~') {
         if !(behind.is_empty() || behind.starts_with('/')) {
             let problem = "homes of other users are not known: give the whole path";
@@ -30,6 +32,7 @@ fn expanded(path: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Str
         rest = behind;
     }
 
+    // Variables, with braces or without.
     while let Some((before, behind)) = rest.split_once('$') {
         whole += before;
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -181,6 +181,7 @@ impl Registry {
         let automatic = name == AUTO;
         let is_meant =
             |entry: &Entry| entry.service() == service && (automatic || entry.name == name);
+        // The first scheme of a service in the registry is its default.
         let found = self.entries().enumerate().find(|(_, entry)| is_meant(entry));
         let choice = |(at, entry)| Choice { scheme: Scheme(at), entry, automatic };
         found.map(choice).ok_or_else(|| {

@@ -35,6 +35,7 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, NotText> {
         String::from_utf16(&units).ok().filter(|_| is_whole).ok_or(NotText::Utf16)
     };
 
+    // A byte order mark tells UTF-16, as PowerShell writes it.
     if let Some(rest) = bytes.strip_prefix(&[0xff, 0xfe]) {
         return utf16(rest, u16::from_le_bytes);
     }

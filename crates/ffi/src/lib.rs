@@ -98,6 +98,7 @@ fn shape(field: u8, generation_size: usize, symbol_size: usize) -> Result<Shape,
         8 => Field::Gf256,
         _ => return Err(NcmeshStatus::Shape),
     };
+
     Ok(Shape::new(field, generation_size, symbol_size)?)
 }
 
@@ -265,8 +266,10 @@ pub unsafe extern "C" fn ncmesh_encoder_encode(
     call(|| {
         // SAFETY: the caller's promise.
         let encoder = unsafe { open(encoder) }?;
+
         // SAFETY: the caller's promise.
         let coefficients = unsafe { input(coefficients, coefficients_length) }?;
+
         // SAFETY: the caller's promise.
         let payload = unsafe { output(payload, payload_length) }?;
         Ok(encoder.encoder.encode(coefficients, payload)?)
@@ -293,6 +296,7 @@ pub unsafe extern "C" fn ncmesh_encoder_draw(
             // SAFETY: the caller's promise.
             unsafe { room(coefficients, coefficients_length, payload, payload_length) }?;
         let shape = encoder.shape();
+
         // Checked here, so that a wrong length leaves the coefficients as they were.
         if (coefficients.len(), payload.len()) != (shape.generation_size(), shape.symbol_size()) {
             return Err(NcmeshStatus::Length);
@@ -354,6 +358,7 @@ pub unsafe extern "C" fn ncmesh_recoder_absorb(
             // SAFETY: the caller's promise.
             unsafe { packet(coefficients, coefficients_length, payload, payload_length) }?;
         let absorbed = recoder.recoder.absorb(coefficients, payload)?;
+
         // SAFETY: the caller's promise.
         unsafe { tell(innovative, absorbed == Absorbed::Innovative) };
         Ok(())
@@ -443,6 +448,7 @@ pub unsafe extern "C" fn ncmesh_decoder_absorb(
             // SAFETY: the caller's promise.
             unsafe { packet(coefficients, coefficients_length, payload, payload_length) }?;
         let absorbed = decoder.0.absorb(coefficients, payload)?;
+
         // SAFETY: the caller's promise.
         unsafe { tell(innovative, absorbed == Absorbed::Innovative) };
         Ok(())

@@ -19,7 +19,8 @@ impl RateLimit {
     /// Takes one message from the limit. Returns whether there was one left.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
         if self.window_start.is_none_or(|start| now >= start + Duration::from_secs(1)) {
-            (self.window_start, self.taken) = (Some(now), 0);
+            self.window_start = Some(now);
+            self.taken = 0;
         }
         let is_left = self.taken < self.per_second;
         self.taken += u32::from(is_left);

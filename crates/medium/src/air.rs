@@ -148,7 +148,8 @@ impl Air {
         let id = TxId::new(place);
         let flight = &mut self.in_flight[place];
         let control = transmission.payload.is_control();
-        (flight.control, flight.aborted) = (control, false);
+        flight.control = control;
+        flight.aborted = false;
         flight.arrivals.clear();
         let receiver = transmission.payload.receiver();
         self.channel.launch(now_ns, sender, receiver, control, &mut flight.arrivals);

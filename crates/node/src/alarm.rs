@@ -55,6 +55,7 @@ impl Alarm {
         let longest = Timespec { tv_sec: i64::MAX, tv_nsec: 0 };
         let value = Timespec::try_from(left).unwrap_or(longest);
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+
         // Cannot fail: the descriptor is a timer and the value is in range.
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once);
         self.set_for = Some(when);

@@ -57,6 +57,7 @@ pub fn run(config: &NodeConfig, set_log: impl Fn(Level) + 'static) -> Result<(),
             }
         }
     });
+
     // Let writes on other threads finish, but not for long.
     runtime.shutdown_timeout(Duration::from_secs(2));
     result
@@ -113,6 +114,7 @@ async fn serve<R: Radio>(
     if let Some((config, mtu)) = node.device() {
         tunnel.open(config, mtu)?;
     }
+
     // Commands are answered from here on, and transfers of an earlier start go on.
     let socket = ApiSocket::bind(&config.api_socket, config.api_group)?;
     #[cfg(feature = "web")]
@@ -199,6 +201,7 @@ impl<R: Radio> Loop<R> {
         ingress: IngressPackets,
     ) -> io::Result<Self> {
         let mut tidy = interval(HOUSEKEEPING_INTERVAL);
+
         // After a suspended machine wakes up, one tick is enough.
         tidy.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut retry = interval(DEVICE_INTERVAL);
@@ -266,6 +269,7 @@ impl<R: Radio> Loop<R> {
             _ = self.terminate.recv() => return Ok(false),
             _ = self.hangup.recv() => drop(tokio::spawn(reload(self.handle.clone()))),
         }
+
         Ok(true)
     }
 
@@ -297,6 +301,7 @@ impl<R: Radio> Loop<R> {
             }
             return;
         };
+
         while let Some(packet) = self.node.poll_packet() {
             if !device.send(&packet) {
                 self.node.handle_device_refusal();
@@ -375,6 +380,7 @@ impl<R: Radio> Loop<R> {
                 self.node.handle_radio_change(self.radio.describe(), self.radio.hints());
             }
         }
+
         Ok(())
     }
 
@@ -403,6 +409,7 @@ async fn news(upkeep: Option<&mut mpsc::UnboundedReceiver<Upkeep>>) -> Upkeep {
         Some(upkeep) => upkeep.recv().await,
         None => None,
     };
+
     match news {
         Some(news) => news,
         None => pending().await,

@@ -69,8 +69,10 @@ impl Root {
                 let problem = format!("{shown} is no directory, or leads through a symbolic link");
                 return io::Error::new(ErrorKind::InvalidInput, problem);
             }
+
             e
         })?;
+
         Ok(Self { dir, path: path.to_owned() })
     }
 
@@ -207,6 +209,7 @@ impl Root {
                 names.push(name.to_owned());
             }
         }
+
         Ok(names)
     }
 
@@ -219,6 +222,7 @@ impl Root {
     /// it is to be written.
     fn open_plain(&self, file: &Path, flags: OFlags) -> io::Result<File> {
         let mode = if flags.contains(OFlags::CREATE) { FILE_MODE } else { Mode::empty() };
+
         // A pipe in the file's place must not make the daemon wait for its other end.
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
         let opened = open_beneath(self.dir.as_fd(), file, flags, mode).map_err(|e| match e {
@@ -227,6 +231,7 @@ impl Root {
             }
             e => e,
         })?;
+
         let found = fstat(&opened)?;
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
             return Err(self.refused(file, "is no plain file"));
@@ -263,6 +268,7 @@ pub(crate) fn without_links(path: &Path) -> PathBuf {
             };
         }
     }
+
     path.to_owned()
 }
 
@@ -300,6 +306,7 @@ fn open_by_components(
         let (flags, mode) = if is_last { (flags, mode) } else { (through, Mode::empty()) };
         at = openat(&at, component.as_os_str(), flags | OFlags::NOFOLLOW, mode)?;
     }
+
     Ok(at)
 }
 

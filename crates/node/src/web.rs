@@ -36,6 +36,7 @@ pub async fn serve(
         let token = config.token(file)?;
         site = site.with_api(api::routes::commands(handle.clone()), &token);
     }
+
     let address = server.address();
     match web.read {
         Readers::Anyone => tracing::info!("the console is at http://{address}/"),
@@ -45,6 +46,7 @@ pub async fn serve(
             site = site.for_readers_with(&token);
         }
     }
+
     let names = web.names.clone();
     tokio::spawn(async move { server.serve(site, &names).await });
     Ok(address)
@@ -89,6 +91,7 @@ async fn tell(handle: Handle, mut hub: Hub) {
             node.look(&mut view);
             view
         };
+
         let Ok(looked) = handle.call(look).await else { return };
         view = looked;
         if tell_view(&mut sampler, &mut view, &mut hub).is_err() {

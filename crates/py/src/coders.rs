@@ -50,6 +50,7 @@ fn split(shape: Shape, packet: &[u8]) -> PyResult<(Vec<u8>, &[u8])> {
         let message = format!("a packet has {expected} bytes here, not {got}");
         return Err(PyValueError::new_err(message));
     }
+
     let mut coefficients = vec![0; shape.generation_size()];
     unpack(shape.field(), &packet[..head], &mut coefficients).map_err(refused)?;
     Ok((coefficients, &packet[head..]))
@@ -112,6 +113,7 @@ impl Encoder {
             Some(given) => chosen = bytes_of(given)?,
             None => draw(shape.field(), &mut self.rng, &mut chosen),
         }
+
         packet(py, shape, |coefficients, symbol| {
             self.inner.encode(&chosen, symbol).map_err(refused)?;
             coefficients.copy_from_slice(&chosen);

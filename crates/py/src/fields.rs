@@ -97,6 +97,7 @@ pub(crate) fn field_rank(a: PyReadonlyArray2<'_, u8>, name: &str) -> PyResult<us
         clear_column(kernels, &above[rank], below, column)?;
         rank += 1;
     }
+
     Ok(rank)
 }
 

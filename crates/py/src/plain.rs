@@ -38,6 +38,7 @@ fn value(of: &Bound<'_, PyAny>, key: &str, depth: usize) -> Result<Value, String
         let wrong = |_| format!("{key_or_all} = {of}: allowed are whole numbers of 64 bits");
         return number.map(Value::Integer).map_err(wrong);
     }
+
     if of.is_instance_of::<PyFloat>() {
         return of.extract().map(Value::Float).map_err(failed);
     }
@@ -54,6 +55,7 @@ fn value(of: &Bound<'_, PyAny>, key: &str, depth: usize) -> Result<Value, String
             let path = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
             table.insert(name, value(&inner, &path, depth + 1)?);
         }
+
         return Ok(Value::Table(table));
     }
 
@@ -70,10 +72,12 @@ fn value(of: &Bound<'_, PyAny>, key: &str, depth: usize) -> Result<Value, String
             .map(|(i, item)| value(&item.map_err(failed)?, &format!("{key}[{i}]"), depth + 1));
         return Ok(Value::Array(items.collect::<Result<_, _>>()?));
     }
+
     if let (Ok(path), false) = (of.extract::<PathBuf>(), is_bytes) {
         let text = path.to_str().ok_or_else(|| format!("{key_or_all}: a path of valid text"))?;
         return Ok(Value::String(text.to_owned()));
     }
+
     if of.is_none() {
         return Err(format!("{key_or_all}: None; leave the key out for its default"));
     }

@@ -52,6 +52,7 @@ fn topology(loss: &PyArrayLikeDyn<'_, f64, AllowTypeChange>) -> PyResult<Topolog
         }
         hears[to].insert(NodeId(from as u16 + 1), 1.0 - loss);
     }
+
     Ok(Topology::known(hears))
 }
 
@@ -63,6 +64,7 @@ fn node(of: &Bound<'_, PyAny>, what: &str, nodes: usize) -> PyResult<NodeId> {
         Err(error) if !error.is_instance_of::<PyOverflowError>(of.py()) => return Err(error),
         given => given.ok().filter(|i| usize::from(*i) < nodes),
     };
+
     let message = || format!("{what} {of}: allowed is 0 to {}", nodes - 1);
     given.map(|i| NodeId(i + 1)).ok_or_else(|| wrong(message()))
 }
@@ -76,8 +78,10 @@ fn receivers(of: &Bound<'_, PyAny>, source: NodeId, nodes: usize) -> PyResult<Ve
             let at = index(receiver);
             return Err(wrong(format!("receiver {at}: must not be the source, nor named twice")));
         }
+
         receivers.push(receiver);
     }
+
     if receivers.is_empty() {
         return Err(wrong("receivers: name one at least"));
     }

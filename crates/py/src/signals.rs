@@ -34,6 +34,7 @@ impl Signals {
                 py.check_signals()
             });
         }
+
         if self.raised.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 

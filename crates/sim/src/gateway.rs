@@ -5,7 +5,7 @@ use ncmesh_engine::registry::Scheme;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::PacketError;
-use ncmesh_host::gateway::{Gateway, GatewayConfig, GatewayCounters, Mesh, StackMesh};
+use ncmesh_host::gateway::{Gateway, GatewayConfig, Mesh, StackMesh};
 use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
@@ -23,10 +23,6 @@ pub(crate) struct HostGateway {
 impl HostGateway {
     pub(crate) fn new(scheme: Option<Scheme>, config: GatewayConfig) -> Self {
         Self { gateway: Gateway::new(config), scheme, taken: BTreeMap::new() }
-    }
-
-    pub(crate) fn counters(&self) -> &GatewayCounters {
-        self.gateway.counters()
     }
 
     /// Returns how many packets of the connection that `packet` belongs to wait.

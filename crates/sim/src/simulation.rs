@@ -24,7 +24,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{Metric, SharedStates, Topology};
 use ncmesh_engine::tunnel::{PacketError, Relaying};
 use ncmesh_engines::REGISTRY;
-use ncmesh_host::gateway::{GatewayConfig, GatewayCounters};
+use ncmesh_host::gateway::GatewayConfig;
 use ncmesh_medium::{MacConfig, Medium, MediumError, RadioId, SlotOrder, Statistics};
 use ncmesh_stack::Stack;
 use ncmesh_wire::{FlowId, NodeId, ServiceId};
@@ -407,12 +407,6 @@ impl Simulation {
         gateway.handle_outbound(packet, stack, &mut host.storage, self.now);
         self.handle_due(node);
         Ok(())
-    }
-
-    /// Returns the counters of a node's gateway.
-    #[must_use]
-    pub fn gateway_counters(&self, node: usize) -> Option<&GatewayCounters> {
-        Some(self.hosts.get(node)?.gateway.as_ref()?.counters())
     }
 
     /// Returns how many packets of the connection that `packet` belongs to wait in the gateway of a

@@ -522,7 +522,8 @@ mod tests {
             let mut heard = Duration::ZERO;
             for (i, (lane, is_own)) in frames.into_iter().enumerate() {
                 let now = at(i as u64);
-                let lane = ServiceKind::ALL.get(lane).map_or(Lane::Background, |s| Lane::Service(*s));
+                let service = ServiceKind::ALL.get(lane).copied();
+                let lane = service.map_or(Lane::Background, Lane::Service);
                 heard += FRAME;
                 match is_own {
                     true => send(&mut share, lane, now),

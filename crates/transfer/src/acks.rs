@@ -96,6 +96,8 @@ impl AckKey {
 impl AckCache {
     /// Queues an acknowledgment in place of an older one of the same receiver.
     pub(crate) fn admit(&mut self, ack: Ack, now: Instant) -> Admission {
+        // A newer acknowledgment replaces an older one. One that claims a later version is believed
+        // against it after a while: it may be forged.
         let key = AckKey::of(&ack);
         let known = self.entries.get(&key);
         let is_known = |known: &Entry| {
@@ -118,6 +120,7 @@ impl AckCache {
     /// Notes that an acknowledgment arrived from its previous hop. Data packets of the transfer
     /// piggyback its name from now on, which tells the previous hop.
     pub(crate) fn note_received(&mut self, ack: &Ack) {
+        // Bounded: any transfer will do, since its next acknowledgment brings it back.
         if self.received.len() >= MAX_ENTRIES && !self.received.contains_key(&ack.flow) {
             self.received.pop_first();
         }
@@ -186,6 +189,7 @@ impl AckCache {
     /// node's own (`is_own`) waits as long as it takes, others at most [`MAX_WAITS`] times.
     pub(crate) fn postpone(&mut self, key: AckKey, until: Instant, is_own: bool) {
         if let Some(entry) = self.entries.get_mut(&key) {
+            // A path may come back. Meanwhile those of other nodes wait in their caches, too.
             entry.waits += 1;
             if is_own || entry.waits <= MAX_WAITS {
                 entry.retry.postpone(until);

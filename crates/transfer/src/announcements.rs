@@ -44,12 +44,12 @@ impl Default for Announcements {
 }
 
 impl Announcements {
-    /// Takes an announcement that was heard from `neighbor`, or made here (`None`), and begins to
+    /// Takes an announcement that was heard from `neighbour`, or made here (`None`), and begins to
     /// flood it if it is new. The file of a transfer does not change, whatever the version.
     pub(crate) fn admit(
         &mut self,
         announcement: &Announcement,
-        neighbor: Option<NodeId>,
+        neighbour: Option<NodeId>,
         now: Instant,
         rng: &mut impl RngCore,
     ) -> Admission {
@@ -60,9 +60,12 @@ impl Announcements {
         if is_other && kept.is_some_and(|kept| now.since(kept.heard_at) < DISPUTED) {
             return Admission::Disputed;
         }
+
+        // A transfer keeps its file. Another one under its id is a lie, or a source that was
+        // reinstalled: it is taken after a while of silence.
         let is_new = is_other || kept.is_none_or(|kept| version > kept.announcement.version);
         if is_new {
-            let is_own = neighbor.is_none();
+            let is_own = neighbour.is_none();
             if !self.make_room(flow, is_own, now) {
                 return Admission::Full;
             }
@@ -71,8 +74,8 @@ impl Announcements {
         }
 
         // New or not: the neighbour has it, so it need not be repeated for its sake.
-        if let Some(neighbor) = neighbor {
-            self.flood.overheard(&flow, &version, neighbor);
+        if let Some(neighbour) = neighbour {
+            self.flood.overheard(&flow, &version, neighbour);
         }
         if is_new { Admission::New } else { Admission::Known }
     }
@@ -110,12 +113,12 @@ impl Announcements {
         self.kept.get(&flow).map_or(0, |kept| kept.announcement.receivers.len() as u32)
     }
 
-    /// Stops repeating announcements that all `neighbors` have.
+    /// Stops repeating announcements that all `neighbours` have.
     pub(crate) fn drop_acknowledged<I: Iterator<Item = NodeId>>(
         &mut self,
-        neighbors: impl Fn() -> I,
+        neighbours: impl Fn() -> I,
     ) {
-        self.flood.drop_acknowledged(neighbors);
+        self.flood.drop_acknowledged(neighbours);
     }
 
     /// Returns the first time later than `after` at which an announcement falls due.

@@ -55,6 +55,7 @@ impl Transfers {
 
     /// Notes a data packet that this node sent.
     pub(crate) fn note_sent(&mut self, packet: Packet, airtime: Duration, now: Instant) {
+        // Airtime is bounded at each node on the way, the rate at the source alone.
         let bounds = Bounds {
             airtime: self.bound(packet.flow),
             bps: self.sources.get(&packet.flow).and_then(|source| source.allowance.limit_bps),
@@ -101,6 +102,8 @@ impl Transfers {
     pub(crate) fn acknowledge(&mut self, cx: &mut Context<'_>, flow: FlowId) {
         let version = self.next_ack_version(cx);
         let Some(sink) = self.sinks.get_mut(&flow) else { return };
+
+        // It holds all that this node has, as far as the frame has room.
         let ack = sink.ack(cx.me, version, cx.mtu.saturating_sub(Ack::HEADER));
         sink.acknowledged_at = Some(cx.now);
         self.pass_on(cx, ack);

@@ -176,7 +176,8 @@ fn vehicles_have_no_path_over_a_link_that_has_been_gone_for_long() {
         note_alive(&vehicles, s.now(), &mut alive);
         if step % 10 == 9 {
             let (all, old) = hops_of_paths(&s, &alive);
-            (hops, stale) = (hops + all, stale + old);
+            hops += all;
+            stale += old;
         }
     }
     assert_calm(&s, &before, 120 * STEP);

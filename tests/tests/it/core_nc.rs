@@ -267,7 +267,8 @@ fn of_three_flows_that_begin_and_end_at_any_time_nearly_all_arrive() {
             let missing = number - got.get(&flow).map_or(0, Vec::len);
             assert_eq!(missing % GENERATION, 0, "{scheme}, seed {seed}: {flow:?}");
             assert!(scheme == "core_nc" || missing == 0, "{scheme}, seed {seed}: {flow:?}");
-            (in_all, lost) = (in_all + number, lost + missing);
+            in_all += number;
+            lost += missing;
         }
         let coded = s.host(3).stack().unwrap().coding().iter().map(|(_, c)| c.coded).max();
         assert!(scheme == "cope" || coded > Some(200), "seed {seed}: {coded:?}");

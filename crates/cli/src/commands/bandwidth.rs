@@ -15,6 +15,7 @@ pub(crate) fn run(remote: &Remote, args: BandwidthArgs) -> Result<(), Failure> {
         bytes: args.bytes,
         rate_bps: args.rate.map(|rate| rate.bits_per_second),
     };
+
     let measured: Measured = Client::new(remote)?.post("/v1/bandwidth", &request)?;
     if remote.json {
         return show::json(&measured);

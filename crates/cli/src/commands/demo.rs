@@ -83,11 +83,13 @@ fn scenario(demo: &Demo, request: &DemoRequest) -> Result<Scenario, DemoError> {
             link.remove("loss_back");
         }
     }
+
     if let Some(flows) = table.get_mut("flow").and_then(toml::Value::as_array_mut) {
         for flow in flows.iter_mut().filter_map(toml::Value::as_table_mut) {
             flow.extend(demo.seconds.map(|s| ("seconds".to_owned(), toml::Value::from(s))));
         }
     }
+
     shipped.with_table(&table).map_err(|e| wrong(e.to_string()))
 }
 

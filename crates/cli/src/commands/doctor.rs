@@ -53,6 +53,7 @@ pub(crate) fn run(args: &DoctorArgs, remote: &Remote) -> Result<(), Failure> {
             sections.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
         return show::line(&without_keys(&pretty(&Value::Object(all))?));
     }
+
     show::note("read it before you send it: keys are removed, names and addresses are not");
     for (name, value) in sections {
         let text = match &value {
@@ -60,8 +61,10 @@ pub(crate) fn run(args: &DoctorArgs, remote: &Remote) -> Result<(), Failure> {
             Value::Null => "none".into(),
             other => pretty(other)?,
         };
+
         show::line(&without_keys(&format!("## {name}\n\n```\n{}\n```\n", text.trim_end())))?;
     }
+
     Ok(())
 }
 
@@ -78,6 +81,7 @@ fn ask<T: DeserializeOwned + serde::Serialize>(
         Ok(client) => client.read::<T>(path),
         Err(failure) => return failure.message().into(),
     };
+
     match answer.map(|answer| serde_json::to_value(answer)) {
         Ok(Ok(value)) => value,
         Ok(Err(e)) => e.to_string().into(),
@@ -106,6 +110,7 @@ fn interfaces() -> Value {
                 let text = fs::read_to_string(path.join(name)).unwrap_or_default();
                 text.trim().to_owned()
             };
+
             let wireless = if path.join("phy80211").exists() { ", Wi-Fi" } else { "" };
             let name = entry.file_name().to_string_lossy().into_owned();
             let state = line("operstate");
@@ -123,6 +128,7 @@ fn configuration(file: &Path) -> Value {
         Ok(text) => text,
         Err(e) => return format!("{shown} cannot be read: {e}").into(),
     };
+
     // The text of a file that cannot be parsed is left out: it may have a key anywhere.
     match text.parse::<toml::Table>() {
         Ok(mut table) => {
@@ -163,6 +169,7 @@ fn without_keys(text: &str) -> String {
         safe.push_str(if digits.len() >= KEY_DIGITS { REMOVED } else { digits });
         rest = after;
     }
+
     safe.push_str(rest);
     safe
 }

@@ -45,6 +45,7 @@ pub(crate) fn show(flows: &FlowsOutcome, planned: &[Flow]) -> Result<(), Failure
             format!("{innovative:.1} %"),
         ]);
     }
+
     show::line(&table.to_string())?;
     if !excess.is_empty() {
         show::line(&format!("{EXCESS}, no losses of the mesh: {}", excess.join(", ")))?;
@@ -61,6 +62,7 @@ pub(crate) fn show(flows: &FlowsOutcome, planned: &[Flow]) -> Result<(), Failure
             show::line(&format!("{node} codes less than it could: {why}"))?;
         }
     }
+
     Ok(())
 }
 
@@ -114,6 +116,7 @@ pub(crate) fn show_comparisons(all: &[Comparison]) -> Result<(), Failure> {
         ];
         (bps, cells)
     };
+
     let mut rows: Vec<_> = all.iter().map(|c| row(&c.against, c, 0)).collect();
     rows.extend(all.first().map(|c| row(&c.scheme, c, 1)));
     rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));

@@ -20,6 +20,7 @@ pub(crate) fn run(args: &KeygenArgs) -> Result<(), Failure> {
             io::ErrorKind::AlreadyExists => "; a key in use is not overwritten, remove it first",
             _ => "",
         };
+
         Failure::new(Kind::File, format!("{} cannot be written: {e}{hint}", file.display()))
     })
 }

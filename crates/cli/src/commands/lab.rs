@@ -45,6 +45,7 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
                 _ = interrupt.recv() => "interrupted",
                 _ = terminate.recv() => "terminated",
             };
+
             if !holding.end() {
                 return Err(Failure::new(Kind::Incomplete, why));
             }
@@ -78,6 +79,7 @@ impl Holding {
                 show::note(&format!("  http://{console}/"));
             }
         }
+
         self.is_on.set(true);
         loop {
             tokio::select! {
@@ -119,6 +121,7 @@ async fn run_traffic(
                 left_out.push(LeftOut::of(&scheme.to_string(), failure)?);
                 continue;
             }
+
             // The others' results are worth showing all the same.
             Err(failure) if !runs.is_empty() => {
                 comparison::show(
@@ -131,6 +134,7 @@ async fn run_traffic(
             }
             Err(failure) => return Err(failure),
         };
+
         if form == Form::Text {
             show_outcome(&run.outcome, scenario)?;
         }
@@ -160,6 +164,7 @@ fn conclude(
             show::line(&format!("the nodes' directories are in {}", dir.display()))?;
         }
     }
+
     outcome.transfer().map_or(Ok(()), plan::verdict)
 }
 
@@ -186,11 +191,13 @@ async fn experiment(
     let program = std::env::current_exe()?;
     let max_lag = args.max_lag;
     let stream = schemes.of(ServiceKind::Stream).map(|scheme| scheme.name.to_owned());
+
     // The daemons would name the file as their configurations do, which the user did not write.
     if let Some(file) = &args.token_file {
         read_token(file).map_err(|e| Failure::new(Kind::File, format!("--token-file {e}")))?;
         token_warning(file).iter().for_each(|problem| show::note(problem));
     }
+
     // The daemons have other working directories.
     let token_file = args.token_file.as_deref().map(std::path::absolute).transpose()?;
     let web = args.web.then_some(LabWeb { first: args.listen.listen, token_file });
@@ -224,6 +231,7 @@ async fn experiment(
         frames: medium.total().frames_sent,
         dir,
     };
+
     Ok(Run { outcome: Outcome { lab: Some(lab), ..outcome }, packets })
 }
 
@@ -295,8 +303,10 @@ async fn carry(
             progress.note("round-trip times without load are measured");
             lab.measure_idle_rtts().await?;
         }
+
         progress.note("flows begin");
     }
+
     if stream.is_some() {
         lab.settle_streams().await?;
         progress.note("streams begin");
@@ -311,6 +321,7 @@ async fn carry(
         sharing.note_end().await?;
         Ok::<_, Failure>(sent)
     };
+
     let flowing = async {
         if tunnel.is_none() {
             return Ok(None);
@@ -319,12 +330,14 @@ async fn carry(
         sharing.note_end().await?;
         Ok::<_, Failure>(Some(flows))
     };
+
     let streaming = async {
         let Some(scheme) = stream else { return Ok(None) };
         let streams = streams(lab, &args.run, scheme).await?;
         sharing.note_end().await?;
         Ok::<_, Failure>(Some(streams))
     };
+
     let (sent, flows, streams) = tokio::try_join!(sending, flowing, streaming)?;
     let packets = sent.iter().map(|sent| sent.packets).sum();
     let sent = sent.into_iter().map(|sent| sent.outcome);
@@ -374,6 +387,7 @@ async fn transfers(
         let outcome = lab.outcome(traffic.from, &traffic.to, id, scheme.name, file).await?;
         runs.push(Run { outcome, packets });
     }
+
     Ok(runs)
 }
 
@@ -385,6 +399,7 @@ async fn run_flows(lab: &Lab, args: &LabArgs) -> Result<Outcome, Failure> {
             Some(every) => running.sampled(every),
             None => running,
         };
+
         lab.finish_flows(running).await
     };
 
@@ -413,6 +428,7 @@ fn file_to_send(lab: &Lab, scenario: &Scenario, index: usize) -> Result<PathBuf,
                 0 => "random.bin".to_owned(),
                 _ => format!("random-{}.bin", index + 1),
             };
+
             let file = lab.dir().join(name);
             let contents = ncmesh_sim::contents(content, scenario.seed, index)
                 .map_err(|e| Failure::new(Kind::File, e.to_string()))?;
@@ -444,8 +460,10 @@ async fn follow(
                     progress.show_receiver(&Receiver { name, ..receiver.clone() }, transfer.size);
                 }
             }
+
             have_ended &= transfer.ended;
         }
+
         if have_ended || limit.is_some_and(|limit| started.elapsed() >= limit) {
             return Ok(());
         }
@@ -464,6 +482,7 @@ impl From<LabError> for Failure {
             LabError::Flow { .. } => Kind::Incomplete,
             _ => Kind::Other,
         };
+
         Self::new(kind, e.to_string())
     }
 }

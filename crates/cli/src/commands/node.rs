@@ -21,10 +21,12 @@ pub(crate) fn run(args: &NodeArgs) -> Result<(), Failure> {
         Ok(variable) => (variable, None),
         Err(problem) => (None, Some(problem)),
     };
+
     let at_level = |level: Level| Targets::new().with_default(level);
     let (filter, handle) =
         reload::Layer::new(variable.clone().unwrap_or_else(|| at_level(Level::INFO)));
     tracing_subscriber::registry().with(log(filter)).init();
+
     // This fails only without the subscriber, which stays until the process ends.
     let set_log = move |level| drop(handle.reload(at_level(level)));
 

@@ -34,5 +34,6 @@ fn text(peers: &[Peer]) -> String {
         let who = [name, peer.id.to_string(), via];
         table.row(who.into_iter().chain(show::cells(&peer.values)));
     }
+
     table.to_string()
 }

@@ -48,6 +48,7 @@ pub(crate) fn run(remote: &Remote, args: &ReceiveArgs) -> Result<(), Failure> {
                 }
             }
         }
+
         std::thread::sleep(POLL_INTERVAL);
     }
 }
@@ -88,6 +89,7 @@ fn choose_inbox(client: &Client, dir: Option<&Path>) -> Result<String, Failure> 
             client.put("/v1/inbox", &Inbox { dir })?
         }
     };
+
     let dir = inbox.dir.ok_or_else(|| {
         Failure::new(Kind::File, "the daemon has no inbox; name one with --dir DIR")
     })?;

@@ -32,6 +32,7 @@ pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
         }
         Source::Contents { file, .. } => client.spool(file)?,
     };
+
     let request = SendRequest {
         path,
         to,
@@ -41,6 +42,7 @@ pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
         limit_bps: args.limit,
         priority: args.priority,
     };
+
     let started: Started = client.post("/v1/transfers", &request)?;
     if args.no_wait {
         return if remote.json { show::json(&started) } else { show::line(&started.id) };
@@ -85,6 +87,7 @@ fn follow(
             progress.clear();
             return Ok(transfer);
         }
+
         std::thread::sleep(POLL_INTERVAL);
     }
 }
@@ -98,14 +101,17 @@ fn summary(transfer: &Transfer) -> String {
         let which = [r.name.clone(), format!("{}{reason}", state_name(r.state))];
         table.row(which.into_iter().chain(show::cells(&r.values)));
     }
+
     let scheme = transfer.scheme.as_ref().map(|scheme| {
         let reason = transfer.scheme_reason.as_ref().map(|reason| format!(" ({reason})"));
         format!(", by {scheme}{}", reason.unwrap_or_default())
     });
+
     let background = transfer.background.map(|percent| match percent {
         100 => ", in the background".into(),
         _ => format!(", in the background with at most {percent} % of the airtime"),
     });
+
     let limit = transfer.limit_bps.map(|bps| format!(", at most {:.1} kbit/s", bps as f64 / 1e3));
     format!(
         "{table}\n{}: {} sent {:.2} times over by the source{}{}{}",

@@ -22,6 +22,7 @@ const NEVER: Duration = Duration::from_secs(1000 * 365 * 86_400);
 /// Runs the command.
 pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
     let form = Form::of(json, args.run.json_stream);
+
     // Both options are short forms of overrides, and are checked as such.
     if let Some(seed) = args.seed {
         args.run.set.push(format!("seed={seed}"));
@@ -52,6 +53,7 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
             Err(failure) => left_out.push(LeftOut::of(other.name, failure)?),
         }
     }
+
     if is_compared {
         show::note(&format!("simulating {scheme}"));
     }
@@ -80,6 +82,7 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
             show::line(&format!("seed {seed}{unsealed}; trace of {events} events: {trace_hash}"))?;
         }
     }
+
     if !is_compared {
         if form != Form::Text {
             plan::show_json(form, &outcome)?;
@@ -91,6 +94,7 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
         }
         comparison::show(&Compared::of(runs, left_out), "simulated", &scenario.flows, form)?;
     }
+
     shown.finish(&scenario.name, &schemes)?;
     outcome.transfer().map_or(Ok(()), plan::verdict)
 }
@@ -115,6 +119,7 @@ fn simulate(
         packets = packets.or_else(|| packets_of(step));
         ControlFlow::Continue(())
     };
+
     let outcome = ncmesh_sim::run(scenario, config, schemes, limit, observers, show)?;
     progress.clear();
     Ok((Run { outcome, packets }, spent))
@@ -129,6 +134,7 @@ fn packets_of(step: &Step<'_>) -> Option<f64> {
             source_redundancy: Some(sent.source_redundancy),
         })
     });
+
     packets.sum()
 }
 
@@ -149,6 +155,7 @@ fn parts(spent: &Spent) -> String {
             format!("{:.1} %", 100.0 * seconds / all),
         ]);
     }
+
     table.to_string()
 }
 
@@ -160,6 +167,7 @@ fn show_progress(progress: &mut Progress, scenario: &Scenario, step: &Step<'_>) 
         Stage::Timed { .. } => return progress.show_share("simulated", step.share()),
         Stage::Transfer => {}
     }
+
     for transfer in step.sent() {
         for r in &transfer.receivers {
             let until = r.finished.unwrap_or_else(|| step.sim.now());
@@ -178,6 +186,7 @@ fn show_progress(progress: &mut Progress, scenario: &Scenario, step: &Step<'_>) 
                     ..ReceivedValues::default()
                 },
             };
+
             progress.show_receiver(&receiver, transfer.size);
         }
     }
@@ -195,6 +204,7 @@ impl From<RunError> for Failure {
             | RunError::Simulation(_) => Kind::Config,
             RunError::Interrupted => Kind::Incomplete,
         };
+
         Self::new(kind, e.to_string())
     }
 }

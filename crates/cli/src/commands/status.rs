@@ -35,6 +35,7 @@ fn text(s: &Status) -> String {
             format!(", {files} kept whose source is gone ({})", show::bytes(bytes))
         }
     };
+
     let inbox = inbox.unwrap_or_else(|| "none; files sent to this node are refused".into());
     let shown = s.display_name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
     let mut lines = vec![
@@ -112,10 +113,12 @@ fn routes(routes: &[TunnelRoute]) -> impl Iterator<Item = String> + '_ {
         Some(node) => format!("to {node}"),
         None => "nowhere now".into(),
     };
+
     let line = move |route: &TunnelRoute| {
         let kind = if route.announced_by.is_empty() { "" } else { ", as announced" };
         format!("           {} leads {}{kind}", route.prefix, node(route))
     };
+
     let more = routes.len().saturating_sub(MOST_ROUTES);
     let rest = (more > 0).then(|| format!("           {more} more routes: --json"));
     routes.iter().take(MOST_ROUTES).map(line).chain(rest)

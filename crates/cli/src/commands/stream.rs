@@ -58,6 +58,7 @@ fn read_sdp(file: &Path) -> Result<String, Failure> {
         let problem = format!("a session description has up to {MAX_SDP} bytes; this has more");
         return Err(fail(&problem));
     }
+
     decode(bytes).map_err(|problem| fail(&problem.to_string()))
 }
 
@@ -117,12 +118,15 @@ fn watch(
                 Some(text) => show::endless_line(&text)?,
                 None => true,
             };
+
             if !read_on {
                 return Ok(());
             }
         }
+
         before = of_group;
     }
+
     Ok(())
 }
 
@@ -151,6 +155,7 @@ fn receiving(stream: &Stream, last: Option<&Stream>) -> Option<String> {
         let now = now.values.bytes[i];
         now - before.map_or(0, |before| before.values.bytes[i].min(now))
     };
+
     let rate = |i: usize| bytes(i) as f64 * 8.0 / POLL_INTERVAL.as_secs_f64() / 1e3;
     let layers = stream.layers.iter().enumerate();
     let layers: Vec<String> =
@@ -189,15 +194,18 @@ fn list(client: &Client, json: bool) -> Result<(), Failure> {
         let row = ["-", &group, "-", "-", "waits", "-", "-"].map(str::to_owned);
         table.row(row);
     }
+
     show::line(&table.to_string())?;
     if streams.iter().any(|stream| !stream.queues.is_empty()) {
         show::line("")?;
         show::line(&queues(&streams))?;
     }
+
     if streams.iter().any(|stream| stream.receiving.is_some()) {
         show::line("")?;
         show::line(&receptions(&streams))?;
     }
+
     problems(&streams).iter().try_for_each(|problem| show::line(problem))
 }
 
@@ -225,6 +233,7 @@ fn receptions(streams: &[Stream]) -> String {
             ]);
         }
     }
+
     table.to_string()
 }
 

@@ -32,6 +32,7 @@ const PLAYERS: [(&str, &[&str]); 2] = [
 pub(crate) fn run(client: &Client, args: StreamWatchArgs) -> Result<(), Failure> {
     let StreamWatchArgs { group, sdp } = args;
     let mut interrupts = Interrupts::new(client)?;
+
     // Before the group is joined, so that a missing player costs nothing.
     let player = if sdp.is_none() { Some(find_player()?) } else { None };
     let watched = Watched { group, port: free_ports()? };
@@ -39,11 +40,13 @@ pub(crate) fn run(client: &Client, args: StreamWatchArgs) -> Result<(), Failure>
     let _: ReceiveStream = client.put("/v1/streams/received", &request)?;
 
     let shown = watch(client, &mut interrupts, &watched, player, sdp);
+
     // Another command may have joined the group for itself, or the daemon may be gone.
     if joined(client, &watched).is_ok() {
         let path = format!("/v1/streams/received/{}", watched.group);
         client.delete::<Vec<Stream>>(&path)?;
     }
+
     shown
 }
 
@@ -83,6 +86,7 @@ fn watch(
             let failed = format!("the player ended with {status}; see what it said above");
             return if status.success() { Ok(()) } else { Err(Failure::new(Kind::Other, failed)) };
         }
+
         // A player shows its last picture for ever.
         if looked.elapsed() < LOOK_INTERVAL {
             continue;
@@ -93,6 +97,7 @@ fn watch(
             return Err(failure);
         }
     }
+
     Ok(end(&mut child)?)
 }
 
@@ -108,6 +113,7 @@ fn joined(client: &Client, watched: &Watched) -> Result<JoinedGroup, Failure> {
         let text = format!("another command plays group {group} now; a node plays it once");
         return Err(Failure::new(Kind::InUse, text));
     }
+
     Ok(own)
 }
 
@@ -132,6 +138,7 @@ fn description(
             let problem = stream.receiving.as_ref().and_then(|of| of.problem.as_ref());
             problem.is_some_and(|problem| problem.code == "no_such_layer")
         };
+
         if let Some(Stream { source, layers, .. }) = of_group.first() {
             let problem = if of_group.iter().all(|stream| stream.sending.is_some()) {
                 Some(format!("this node sends to group {group} itself; watch it at another one"))
@@ -148,6 +155,7 @@ fn description(
                 return Err(Failure::new(Kind::Usage, text));
             }
         }
+
         if !waiting {
             show::note(&format!("waiting for video of group {group}"));
         }
@@ -168,6 +176,7 @@ fn find_player() -> Result<Command, Failure> {
                     or let --sdp FILE write what another player opens";
         return Err(Failure::new(Kind::Other, text));
     };
+
     let mut player = Command::new(name);
     player.args(*options);
     Ok(player)
@@ -186,6 +195,7 @@ fn free_ports() -> Result<u16, Failure> {
             return Ok(first);
         }
     }
+
     Err(Failure::new(Kind::InUse, "there are no free UDP ports for a player"))
 }
 

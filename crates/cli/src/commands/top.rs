@@ -26,6 +26,7 @@ pub(crate) fn run(remote: &Remote) -> Result<(), Failure> {
         let message = "`ncmesh top` draws on a terminal; `ncmesh peers --watch` writes lines";
         return Err(Failure::new(Kind::Usage, message));
     }
+
     let socket = socket(remote)?;
     let (sender, messages) = mpsc::channel();
     std::thread::Builder::new().name("messages".into()).spawn(move || listen(socket, &sender))?;
@@ -53,14 +54,17 @@ fn listen(socket: PathBuf, sender: &Sender<Told>) {
                     break;
                 }
             }
+
             Ok::<(), ClientError>(())
         })
     });
+
     let failure = match told {
         Ok(Ok(())) => Failure::new(Kind::NoDaemon, "the daemon has ended"),
         Ok(Err(e)) => e.into(),
         Err(e) => e.into(),
     };
+
     // Nobody listens if the user has ended the command.
     let _ = sender.send(Err(failure));
 }
@@ -79,6 +83,7 @@ fn show(
                 Err(TryRecvError::Disconnected) => return Ok(()),
             }
         }
+
         terminal.draw(|frame| draw(top, frame))?;
         if event::poll(REDRAW_INTERVAL)?
             && let Some(press) = press(&event::read()?)

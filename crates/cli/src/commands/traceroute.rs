@@ -28,6 +28,7 @@ pub(crate) fn run(remote: &Remote, args: &TracerouteArgs) -> Result<(), Failure>
             show::or_dash(hop.rtt_s.map(|s| format!("{:.1} ms", s * 1e3))),
         ]);
     }
+
     show::line(&table.to_string())?;
     show::line(&format!("expected transmissions in all: {:.2}", path.etx))
 }

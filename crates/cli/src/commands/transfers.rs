@@ -68,6 +68,7 @@ fn watch_json(client: &Client) -> Result<(), Failure> {
             }
             shown.insert(transfer.id, now);
         }
+
         if interrupts.come_within(client, POLL_INTERVAL) {
             return Ok(());
         }
@@ -108,6 +109,7 @@ fn table(transfers: &[Transfer]) -> String {
             format!("{}{reason}", state_name(t.state)),
         ]);
     }
+
     table.to_string()
 }
 

@@ -55,5 +55,6 @@ fn show_relaying(set: &TunnelChange) -> Result<(), Failure> {
         let not = if coding { "" } else { "not " };
         show::line(&format!("flows that cross here are {not}combined"))?;
     }
+
     Ok(())
 }

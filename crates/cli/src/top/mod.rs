@@ -130,7 +130,8 @@ impl Top {
             Press::Help => self.shows_help = !self.shows_help,
             Press::NextTab => (self.tab, self.scrolled) = (self.tab.after(1), 0),
             Press::PreviousTab => {
-                (self.tab, self.scrolled) = (self.tab.after(Tab::ALL.len() - 1), 0);
+                self.tab = self.tab.after(Tab::ALL.len() - 1);
+                self.scrolled = 0;
             }
             Press::Up => self.scrolled = self.scrolled.saturating_sub(1),
             Press::Down => self.scrolled += 1,

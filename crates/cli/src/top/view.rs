@@ -43,6 +43,7 @@ pub(crate) fn draw(top: &mut Top, frame: &mut Frame<'_>) {
     frame.render_widget(Tabs::new(Tab::ALL.map(Tab::name)).select(selected), tabs);
 
     let (head, widths, rows) = top.page();
+
     // The heading takes a line.
     let visible = usize::from(body.height.saturating_sub(1));
     top.scrolled = top.scrolled.min(rows.len().saturating_sub(visible));
@@ -121,6 +122,7 @@ impl Top {
             let share = place.and_then(|place| key.links.delivery.get(place));
             share.copied().flatten().map_or_else(dash, |share| Unit::Share.show(share))
         };
+
         let others = meta.nodes.iter().enumerate().filter(|(_, node)| Some(node.id) != me);
         let rows = others.map(|(place, node)| {
             let into = link(Some(node.id), me);
@@ -131,6 +133,7 @@ impl Top {
                 let all = new + key.links.redundant.get(place)?.as_ref()?.0 as f64;
                 (all > 0.0).then(|| Unit::Share.show(new / all))
             });
+
             let is_up = key.nodes.up.get(place).copied().unwrap_or(false);
             vec![
                 self.name(node.id),
@@ -142,6 +145,7 @@ impl Top {
                 useful.unwrap_or_else(dash),
             ]
         });
+
         (head, widths, rows.collect())
     }
 
@@ -153,6 +157,7 @@ impl Top {
         let mut rows = Vec::new();
         for (place, (flow, state)) in meta.flows.iter().zip(&key.flows).enumerate() {
             let rate = self.rate(|key| key.flows.get(place)?.bits);
+
             // Counters are shown as rates.
             let levels = state.numbers().filter(|(field, _)| !field.is_counter());
             let levels: Vec<String> = levels.map(|(field, value)| field.show(value)).collect();
@@ -165,12 +170,14 @@ impl Top {
                 levels.join(", "),
             ]);
         }
+
         for (place, (stream, state)) in meta.streams.iter().zip(&key.streams).enumerate().rev() {
             for (at, receiver) in state.receivers.iter().enumerate() {
                 let bits = |key: &Key| {
                     let receiver = key.streams.get(place)?.receivers.get(at)?;
                     Some(receiver.bits.iter().map(|bits| bits.0).sum::<u64>().into())
                 };
+
                 rows.push(vec![
                     format!("stream {}", stream.group),
                     self.name(stream.from),
@@ -181,9 +188,11 @@ impl Top {
                 ]);
             }
         }
+
         for (place, (file, state)) in meta.transfers.iter().zip(&key.transfers).enumerate().rev() {
             for (at, receiver) in state.receivers.iter().enumerate() {
                 let bytes = |key: &Key| Some(key.transfers.get(place)?.receivers.get(at)?.bytes);
+
                 // A receiver that is done has no rate.
                 let is_open = matches!(receiver.stage, Stage::Open);
                 let rate = self.rate(bytes).filter(|_| is_open);
@@ -198,6 +207,7 @@ impl Top {
                 ]);
             }
         }
+
         (head, widths, rows)
     }
 
@@ -211,6 +221,7 @@ impl Top {
             let [control, data, coded] = shares.map(|share| format!("{:.1} %", 100.0 * share));
             Some(vec![self.name(node.id), control, data, coded, bar(shares)])
         });
+
         (head, widths, rows.collect())
     }
 }

@@ -89,6 +89,7 @@ impl BatchSet {
     /// not fit `max_bytes` count as missing.
     #[must_use]
     pub fn to_wire(&self, max_bytes: usize) -> (u32, Vec<u8>) {
+        // Everything before the first missing batch is there, so bits begin behind it.
         let first = self.first_missing();
         let behind = self.len.saturating_sub(first + 1);
         let bytes = (behind.div_ceil(8) as usize).min(max_bytes);
@@ -99,6 +100,7 @@ impl BatchSet {
             }
         }
 
+        // Zeros at the end say nothing, and are left out.
         while bits.last() == Some(&0) {
             bits.pop();
         }

@@ -103,6 +103,7 @@ pub fn digest(mut file: impl Read, geometry: &Geometry) -> io::Result<Digest> {
     let mut leaves = Vec::with_capacity(geometry.batches() as usize);
     let mut batch = Vec::new();
     for i in 0..geometry.batches() {
+        // One pass over the file gives both hashes. Memory is that of one batch.
         batch.resize(geometry.data_len(i), 0);
         file.read_exact(&mut batch)?;
         whole.update(&batch);

@@ -20,6 +20,8 @@ pub fn make_room<K: Ord + Clone, V, R: Ord>(
     if table.len() < most || table.contains_key(key) {
         return None;
     }
+
+    // A linear search: tables are small, and full seldom.
     let evicted = table.iter().min_by_key(|(_, entry)| rank(entry)).map(|(key, _)| key.clone())?;
     table.remove_entry(&evicted)
 }

@@ -7,9 +7,10 @@
 
 use super::average::FadingShare;
 
-/// Packets that the promise counts for before any is sent.
+/// Packets that the promise counts for before any is sent. Fewer believe the first few packets,
+/// more hold on to a promise that was luck: half 0.98, twice 0.99 for files; 1.00 for packets.
 const PRIOR: f64 = 16.0;
-/// Least delivery that is believed.
+/// Least delivery that is believed. Bounds what one lost packet counts for.
 const LEAST: f64 = 0.02;
 /// Share of the promise below which a link is poor, and the same if hardly anybody else was heard:
 /// then no collisions explain the losses, and the promise was luck.

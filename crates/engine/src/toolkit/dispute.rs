@@ -69,6 +69,8 @@ impl Dispute {
         let shape = decoder.shape();
         let k = shape.generation_size();
         let mut dispute = Self { shape, suspects: VecDeque::new(), lacks: k + FIRST };
+
+        // The decoder has changed its rows. Each packet is made again as a combination of them.
         let mut weights = vec![0; decoder.rank()];
         for (number, origin) in origins.iter().enumerate().take(decoder.rank()) {
             let mut vector = vec![0; k];
@@ -96,6 +98,8 @@ impl Dispute {
         if vector.len() != k || payload.len() != self.shape.symbol_size() {
             return;
         }
+
+        // Multiples of a packet are one packet, so that copies are found.
         let Some(packet) = scaled(self.shape.field(), vector, payload) else { return };
         let known = self.suspects.iter().position(|suspect| suspect.packet == packet);
         if let Some(known) = known {
@@ -150,6 +154,8 @@ impl Dispute {
     fn candidates(&self, rng: &mut (impl RngCore + ?Sized)) -> Vec<Vec<usize>> {
         let newest: Vec<usize> = (0..self.suspects.len()).rev().collect();
         let packets: Vec<Combination> = self.suspects.iter().map(|s| s.packet.clone()).collect();
+
+        // First, packets that agree with each other: the false ones of one sender seldom do.
         let agrees = agreeing(self.shape, &packets).unwrap_or_default();
         let mut all: Vec<Vec<usize>> = Vec::new();
         all.push(newest.iter().copied().filter(|i| agrees.get(*i) == Some(&true)).collect());
@@ -157,6 +163,8 @@ impl Dispute {
         let mut senders: Vec<NodeId> = self.suspects.iter().map(|s| s.origin.sender).collect();
         senders.sort_unstable();
         senders.dedup();
+
+        // Then, all packets without those of one sender, and those of that sender alone.
         if senders.len() > 1 {
             for sender in senders.into_iter().take(MOST_SENDERS) {
                 let is_its = |i: &usize| self.suspects[*i].origin.sender == sender;
@@ -165,6 +173,7 @@ impl Dispute {
             }
         }
 
+        // Last, the newest packets, and some at random.
         all.push(newest.clone());
         for _ in 0..DRAWS {
             let mut drawn = newest.clone();
@@ -191,6 +200,7 @@ impl Dispute {
 
     /// Compares all packets with the true symbols.
     fn compare(&self, symbols: &[u8]) -> Option<BTreeMap<NodeId, Given>> {
+        // A packet is true if the true symbols give the same payload.
         let mut encoder = Encoder::new(self.shape);
         encoder.load(symbols).ok()?;
         let mut given: BTreeMap<NodeId, Given> = BTreeMap::new();

@@ -61,11 +61,11 @@ impl<K: Ord, V: Ord> Flood<K, V> {
     }
 
     /// Notes that a neighbour was heard to send `version` of `key`.
-    pub fn overheard(&mut self, key: &K, version: &V, neighbor: NodeId) {
+    pub fn overheard(&mut self, key: &K, version: &V, neighbour: NodeId) {
         if let Some(item) = self.items.get_mut(key)
             && *version >= item.version
         {
-            item.have.insert(neighbor);
+            item.have.insert(neighbour);
         }
     }
 
@@ -74,10 +74,10 @@ impl<K: Ord, V: Ord> Flood<K, V> {
         self.items.remove(key);
     }
 
-    /// Removes the items that all `neighbors` are known to have, if this node has sent them often
+    /// Removes the items that all `neighbours` are known to have, if this node has sent them often
     /// enough itself. Only then are the neighbours asked for.
-    pub fn drop_acknowledged<I: Iterator<Item = NodeId>>(&mut self, neighbors: impl Fn() -> I) {
-        let is_known = |item: &Item<V>| neighbors().all(|node| item.have.contains(&node));
+    pub fn drop_acknowledged<I: Iterator<Item = NodeId>>(&mut self, neighbours: impl Fn() -> I) {
+        let is_known = |item: &Item<V>| neighbours().all(|node| item.have.contains(&node));
         self.items.retain(|_, item| item.sent < MIN_SENDS || !is_known(item));
     }
 
@@ -118,13 +118,13 @@ mod tests {
         flood.sent(&"a", at(30), &mut rng);
         assert_eq!(flood.due(at(40)).count(), 0);
         flood.sent(&"a", at(500), &mut rng);
-        let neighbors = || [NodeId(2), NodeId(3)].into_iter();
+        let neighbours = || [NodeId(2), NodeId(3)].into_iter();
         flood.overheard(&"a", &2, NodeId(2));
         flood.overheard(&"a", &1, NodeId(3));
-        flood.drop_acknowledged(neighbors);
+        flood.drop_acknowledged(neighbours);
         assert_eq!(flood.due(at(5000)).count(), 1);
         flood.overheard(&"a", &3, NodeId(3));
-        flood.drop_acknowledged(neighbors);
+        flood.drop_acknowledged(neighbours);
         assert_eq!(flood.poll_timeout(at(0)), None);
     }
 

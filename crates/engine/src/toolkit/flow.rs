@@ -74,6 +74,7 @@ impl Contradiction {
         is_recent: bool,
         now: Instant,
     ) -> bool {
+        // One frame that agrees is enough: the state may be right.
         if heard.is_later(known) || (heard == known && is_recent) {
             *self = Self::default();
             return false;

@@ -34,6 +34,8 @@ impl DurationHistogram {
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let all: u64 = self.buckets.iter().map(|count| u64::from(*count)).sum();
+
+        // The bucket that holds the wanted one of all values in order.
         let wanted = (share * all as f64).max(1.0);
         let mut below = 0;
         let bucket = self.buckets.iter().position(|count| {

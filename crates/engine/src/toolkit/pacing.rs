@@ -8,7 +8,9 @@ use crate::rng::unit;
 use crate::time::{Duration, Instant};
 use rand_core::RngCore;
 
-/// Frames are taken to collide if less than this share arrives of what link state promised.
+/// Frames are taken to collide if less than this share arrives of what link state promised. A
+/// higher share waits where nothing collides: twice 0.98 for files and 0.95 for packets, half 1.00
+/// and 0.99.
 const COLLIDING: f64 = 0.5;
 
 /// How long a node pauses.
@@ -59,6 +61,8 @@ impl Pacing {
     ) {
         let PacingPolicy { slot, ease, most_ease } = self.policy;
         if share < COLLIDING {
+            // The fewer arrive, the longer it waits in the mean, up to a bound. The wait is random
+            // so that nodes which collided do not do so again.
             let slots = (ease * (COLLIDING / share - 1.0)).min(most_ease);
             self.hold(now + packet_time.mul_f64(slot * slots * 2.0 * unit(rng)));
         }

@@ -77,6 +77,9 @@ impl ReportTimer {
         let progress = self.progress.get_or_insert(new);
         progress.sent += 1;
         progress.lost *= 1.0 - delivery;
+
+        // It is over when the copies so far were probably not all lost, or there were as many as
+        // there may be.
         let is_enough = progress.lost <= policy.loss;
         let is_last = progress.sent >= policy.copies || (is_enough && progress.extra == 0);
         progress.extra -= u32::from(is_enough && !is_last);

@@ -138,7 +138,8 @@ mod tests {
         let mut last = Instant::default();
         while let Some(at) = retry.next(&POLICY) {
             pauses.push(at.since(last).as_millis());
-            (sent, last) = (sent + 1, at);
+            sent += 1;
+            last = at;
             retry.sent(&POLICY, at);
         }
         assert_eq!((sent, pauses), (5, vec![0, 10, 20, 40, 80]));

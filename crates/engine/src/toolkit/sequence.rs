@@ -102,6 +102,7 @@ impl<S: Serial> SequenceWindow<S> {
             return Received::Ahead(ahead);
         }
 
+        // A late number is new if its bit is not set, and the window reaches back so far.
         let behind = self.latest.ahead_of(number);
         let bit = 1u64.checked_shl(behind - 1).unwrap_or(0);
         if bit == 0 {

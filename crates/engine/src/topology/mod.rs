@@ -197,6 +197,8 @@ impl Topology {
     pub fn set_link(&mut self, from: NodeId, to: NodeId, delivery: Option<f64>) -> Option<f64> {
         let known = self.state(to)?;
         let before = known.hears.get(&from).copied();
+
+        // States are shared among nodes of a simulation, so a change is made in a copy.
         if before != delivery {
             let mut state = known.clone();
             match delivery {
@@ -323,6 +325,7 @@ impl Topology {
 
     /// Returns the graph of usable links; builds it if this is the first question.
     fn graph(&self) -> &Graph {
+        // The graph is made when it is first asked for, and kept up to date from then on.
         let graph = self.graph.get_or_init(|| {
             let mut graph = Graph::new(self.version);
             for (to, state) in self.states().filter(|(to, _)| self.is_heard(*to)) {

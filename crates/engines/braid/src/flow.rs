@@ -20,23 +20,29 @@ use rand_core::RngCore;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Nothing is repeated unless the next hop is expected to lack more than this. With less, what is
-/// heard of it next costs less than a packet in vain.
+/// heard of it next costs less than a packet in vain. Half 1.01, twice 1.00: a trade between
+/// airtime and delay.
 const MARGIN: f64 = 0.6;
 /// Packets on their way to the next hop of which it is not known whether they arrived, at most.
+/// With fewer, the channel idles until reports come: half 0.94, at the least 0.80. With more, new
+/// packets go before lost ones: twice 1.02, and packets arrive later.
 const UNCERTAIN: usize = 16;
 /// Packets ahead of what this node needs that it takes, at most. As many are kept behind it for the
 /// combinations to come.
 const CAPACITY: u32 = WIDTH as u32;
-/// Packets that a node keeps though the next hop has them, to take them out of pairs.
+/// Packets that a node keeps though the next hop has them, to take them out of pairs. Fewer
+/// separate fewer pairs (half 0.99), more take memory.
 const KEPT: u32 = 32;
-/// Time after which a packet that the next hop lacks is given up.
+/// Time after which a packet that the next hop lacks is given up: TCP has sent it again by then.
 const LIFETIME: Duration = Duration::from_secs(2);
-/// Time for which the destination waits for a missing packet.
+/// Time for which the destination waits for a missing packet. Shorter, TCP sees losses that were
+/// about to be mended; longer, one packet delays all others for longer.
 const GAP: Duration = Duration::from_millis(500);
 /// Time after which a way that leads elsewhere counts, whoever takes it, if none led to this node.
 const UNCALLED: Duration = Duration::from_secs(1);
 /// Silence after the next hop was heard to send on: its own next hop sends then, whom this node may
-/// not hear. And waits where few packets arrive.
+/// not hear. And waits where few packets arrive. Less silence collides, more idles: a slot of half
+/// 0.99, of twice 0.97; waits of half 0.98, of twice 0.99.
 const PACING: PacingPolicy = PacingPolicy { slot: 1.5, ease: 0.5, most_ease: 4.0 };
 
 /// Part of a node in a flow.

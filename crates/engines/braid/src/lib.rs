@@ -117,9 +117,12 @@ pub const BRAID: Entry = Entry {
 /// Paths are shortest by the ETX of both directions: packets go one way, and what is heard of them
 /// comes back. Where nothing does, reports go over other nodes.
 const METRIC: Metric = Metric::Answered;
-/// Packets of this node's own host that wait to be sent for the first time, at most.
+/// Packets of this node's own host that wait to be sent for the first time, at most. With one, the
+/// channel idles whenever it is granted twice (half 0.53); more wait here instead of in the queues
+/// of their connections, where they take turns (twice 1.00).
 const READY: usize = 3;
-/// Packets of its own host that a source keeps, at most.
+/// Packets of its own host that a source keeps, at most. Bounds memory, and the time that a packet
+/// waits for its next hop.
 const MOST_OWN: usize = 48;
 /// Time that is left to an answer, a short frame and the pause before it. With 0.6 at the least
 /// those of a line of hidden ends collide again (0.96x). Without learning, TCP from a gateway
@@ -131,7 +134,7 @@ const ANSWER_SLOT: AnswerSlot =
 /// longer than a question by broadcast does: with 0.3, TCP carries 0.85x over two hops that lose
 /// 0.4.
 const LEAST_UNICAST: f64 = 0.5;
-/// Time between two looks at what waits for too long.
+/// Time between two looks at packets that wait for too long. Shorter costs CPU, longer keeps them.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Source and destination of a flow.

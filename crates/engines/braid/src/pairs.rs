@@ -7,9 +7,11 @@ use ncmesh_engine::Context;
 use ncmesh_engine::time::Instant;
 use ncmesh_wire::NodeId;
 
-/// Packets of a pair, of two, that should be separated at least.
+/// Packets of a pair, of two, that should be separated at least. Fewer make pairs in vain, more
+/// make none over poor links.
 const LEAST_SEPARATED: f64 = 1.2;
-/// Packet times from one frame until the next where a pair may come up.
+/// Packet times from one frame until the next where a pair may come up. More wait for partners that
+/// do not come.
 pub(crate) const HOLD: f64 = 1.5;
 /// Delivery above which a node hears another one.
 const HEARD: f64 = 0.3;

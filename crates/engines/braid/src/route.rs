@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 /// the flow's own load makes the present way seem long, and would come along to the other.
 const CHOICE: ChoicePolicy = ChoicePolicy { better: 1.3, lasting: Duration::from_secs(1) };
 const UNDER_WAY: ChoicePolicy = ChoicePolicy { better: 2.0, ..CHOICE };
-/// Share of its delivery that a link to a next hop counts for which is silent. If every way is as
-/// bad, it is asked on.
+/// Share of its delivery that a link to a silent next hop counts for. Lower, flows turn away
+/// sooner. If every way is as bad, it is asked on.
 const SILENT: f64 = 0.1;
 /// Delivery of a poor link below which next to nothing arrives.
 const NOTHING: f64 = 0.05;
@@ -87,8 +87,8 @@ impl Route {
         let best = match shortest.filter(|node| self.poor.contains_key(node)) {
             None => shortest,
             Some(_) => {
-                let neighbors = cx.topology.links_from(cx.me).map(|(node, _)| node);
-                let best = neighbors.chain(shortest).min_by(|a, b| cost(*a).total_cmp(&cost(*b)));
+                let neighbours = cx.topology.links_from(cx.me).map(|(node, _)| node);
+                let best = neighbours.chain(shortest).min_by(|a, b| cost(*a).total_cmp(&cost(*b)));
 
                 // Nothing comes of the only way that link state shows. It measures with short
                 // frames, and somebody may pass on those alone.

@@ -11,11 +11,11 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::report::{ReportPolicy, ReportTimer};
 use ncmesh_wire::NodeId;
 
-/// How a report is sent.
+/// How a report is sent. More copies cost airtime where data frames say the same soon.
 const REPORT: ReportPolicy = ReportPolicy { loss: 0.2, copies: 4, between: WAIT };
 /// Packet times for which a report waits for a data frame that says the same, and between copies.
 const WAIT: f64 = 3.0;
-/// Time for which what a parent said counts.
+/// Time for which the word of a parent counts. Longer, turns go on for nodes that have gone.
 pub(crate) const PARENT_COUNTS: Duration = Duration::from_millis(500);
 
 /// The way up of a flow at one node.

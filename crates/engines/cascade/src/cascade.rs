@@ -129,6 +129,8 @@ impl Carrier for Cascade {
         if sink.have.is_full() {
             return;
         }
+
+        // A relay becomes a receiver: it keeps what it holds, and wants the rest.
         let Some(joined) = self.join(cx, &sink.manifest) else { return };
         joined.held.role = Role::Receiver(sink.have.clone());
         joined.drop_unwanted();
@@ -165,6 +167,8 @@ impl Carrier for Cascade {
 
         let is_innovative = heard != Heard::Redundant;
         cx.counters.note_payload(is_innovative);
+
+        // The source is told that the receiver makes progress.
         let sink = transfers.sinks.get_mut(&flow);
         if let Some(sink) = sink.filter(|sink| sink.phase == SinkPhase::Receiving) {
             sink.note_heard(is_innovative, cx.now);
@@ -188,6 +192,9 @@ impl Carrier for Cascade {
         if report.child == frame.sender {
             self.note_report(cx, &report);
         }
+
+        // A node may hear a report before it has relayed anything: then the announcement says what
+        // the file is.
         let own = transfers.sources.get(&report.flow).filter(|source| source.is_open());
         let manifest = own.map(|source| &source.manifest);
         let manifest = manifest.or_else(|| transfers.announcements.manifest(report.flow));
@@ -208,6 +215,8 @@ impl Carrier for Cascade {
         out: &mut Vec<u8>,
     ) -> Option<Filled> {
         let packet_time = self.packet_time.value();
+
+        // Reports of this node go before those that it passes on.
         let due = |(id, flow): (&FlowId, &Flow)| Some((*id, flow.upstream.reports_to(cx.now)?));
         if let Some((id, parent)) = self.flows.iter().find_map(due) {
             let flow = self.flows.get_mut(&id)?;
@@ -242,6 +251,8 @@ impl Carrier for Cascade {
         out: &mut Vec<u8>,
     ) -> Option<Filled> {
         let next = self.next_packet(transfers, cx.now)?;
+
+        // The header is written first: the packet is coded right behind it.
         let (header, systematic) = self.begin(next, cx.me, cx.now)?;
         let start = out.len();
         header.write(systematic.is_some(), out);
@@ -305,7 +316,7 @@ impl Carrier for Cascade {
                 // stays for a while.
                 if let Some(parent) = flow.upstream.parent.take() {
                     let number = flow.next_number();
-                    self.say_farewell(cx, id, parent, number);
+                    self.leave_parent(cx, id, parent, number);
                 }
 
                 if is_over {
@@ -346,6 +357,7 @@ impl Cascade {
         manifest: &Manifest,
         receivers: impl Iterator<Item = NodeId>,
     ) {
+        // Every node finds the same tree, as far as link state is the same everywhere.
         let parents = tree::parents(cx.topology, manifest.flow.source, receivers);
         let planned = parents.get(&cx.me).copied();
         let fed = parents.iter().filter(|(_, parent)| **parent == cx.me);
@@ -367,6 +379,7 @@ impl Cascade {
     fn join(&mut self, cx: &mut Context<'_>, manifest: &Manifest) -> Option<&mut Flow> {
         let id = manifest.flow;
         if !self.flows.contains_key(&id) {
+            // State of relayed transfers is bounded, since any member can announce them.
             let relayed = || self.flows.iter().filter(|(_, flow)| flow.held.is_relay());
             if relayed().count() >= MAX_FLOWS {
                 let oldest = relayed().min_by_key(|(_, flow)| flow.heard_at).map(|(id, _)| *id)?;
@@ -413,6 +426,7 @@ impl Cascade {
             return Heard::Redundant;
         }
 
+        // A packet of any node is of use. Only the parent is told what is wanted.
         let is_from_parent = flow.upstream.parent == Some(sender);
         let is_wanted = flow.is_wanted(generation);
         if is_from_parent {
@@ -445,6 +459,8 @@ impl Cascade {
         let Some(needed) = self.flows.get(&id).map(|flow| flow.held.memory_of_generation()) else {
             return false;
         };
+
+        // First, generations that no node wants.
         if !self.has_room(needed) {
             self.flows.values_mut().for_each(|flow| flow.drop_unwanted_beyond(0));
         }
@@ -476,6 +492,7 @@ impl Cascade {
         id: FlowId,
         generation: u32,
     ) {
+        // A relay checks a generation, too, so that it passes on nothing false.
         let Some(flow) = self.flows.get_mut(&id) else { return };
         let Some(symbols) = flow.held.decode(generation) else { return };
         let outcome = match transfers.sinks.get_mut(&id).filter(|sink| sink.wants(generation)) {
@@ -632,11 +649,11 @@ impl Cascade {
         let is_child = |node| children.contains_key(&node);
         if let Some(old) = flow.upstream.review(cx, id.source, is_child) {
             let number = flow.next_number();
-            self.say_farewell(cx, id, old, number);
+            self.leave_parent(cx, id, old, number);
         }
     }
 
-    fn say_farewell(&mut self, cx: &Context<'_>, flow: FlowId, parent: NodeId, number: u16) {
+    fn leave_parent(&mut self, cx: &Context<'_>, flow: FlowId, parent: NodeId, number: u16) {
         let next_hop = parent;
         let child = cx.me;
         let wants = Wants::nothing();

@@ -7,24 +7,29 @@ use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
 use ncmesh_engine::toolkit::hop::{self, AnswerPolicy, AnswerTime, Standing, StandingPolicy};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How a child's packets are counted. Whether its link is poor is for the child to judge.
+/// How a child's packets are counted. A shorter half life follows changes sooner, and takes chance
+/// for change. Whether its link is poor is for the child to judge.
 const COUNT: DeliveryPolicy = DeliveryPolicy { half_life: 64.0, evidence: f64::INFINITY };
-/// Least share of a child's frames that is believed to arrive here.
+/// Least share of a child's frames that is believed to arrive here. Bounds how long a dead child
+/// counts as one that is hard to hear.
 const LEAST_BACK: f64 = 0.1;
 /// A child counts as served when it is expected to lack no more packets than this. With 1 the last
 /// packet of a generation was often left out, and all waited until the poll was repeated.
 const MARGIN: f64 = 0.05;
 /// A node sends from a generation that is not whole only if every child that wants it lacks at
 /// least this many packets of what the node holds. Later combinations span more packets, and help
-/// more children.
+/// more children. Lower, relays send sooner what helps less; higher, they wait. Half 1.01, twice
+/// 1.00.
 const GAP: f64 = 8.0;
 /// A child gets no more data while this many whole generations wait there for its own children.
+/// Fewer let it idle, more take the channel from it.
 const BACKLOG: u8 = 4;
 /// Where a child stands. One on trial gets [`TRIAL`] packets at a time: its reports may collide,
 /// and may come through in the pauses, which grow while answers are missing. One that was never
 /// heard gets polls alone. One that is heard but never gains, as if it asked for ever, must not
 /// hold the channel: its pauses are the longest. It need not be heard while there is nothing for
-/// it, so it is forgotten late.
+/// it, so it is forgotten late: generations are kept for one that has gone, but one behind a busy
+/// channel need not begin again.
 const STANDING: StandingPolicy = StandingPolicy {
     silent: 2.0,
     on_trial: 2.0,
@@ -41,7 +46,8 @@ const TRIAL: u32 = 32;
 const TRIAL_PAUSE: f64 = 64.0;
 const TRIAL_LONGEST: Duration = Duration::from_secs(1);
 /// Packet times until a poll counts as lost: the time for which the child's report may wait. A
-/// child that other nodes served is polled after the same time.
+/// child that other nodes served is polled after the same time. Shorter polls in vain, longer
+/// idles.
 const POLL_PACKETS: f64 = 12.0;
 /// When an answer is late, whatever packets take. On a cable it takes as long as hundreds of them.
 const ANSWERS: AnswerPolicy = AnswerPolicy {
@@ -56,9 +62,10 @@ const ANSWERS: AnswerPolicy = AnswerPolicy {
 /// is on its way counts as lost. Where nodes share a channel one packet at most is on its way, and
 /// to wait for the next frame to tell of it made lines with losses 2 % slower.
 const LONG_FLIGHT: f64 = 16.0;
-/// Most packets of a child that may be on their way. Others count as arrived or lost at once.
+/// Most packets of a child that may be on their way. Bounds memory: others count as arrived or lost
+/// at once.
 const MOST_IN_FLIGHT: usize = 1024;
-/// Longest pause between two polls.
+/// Longest pause between two polls. Bounds how long a child waits that comes back.
 const LONGEST_POLL: Duration = Duration::from_millis(250);
 /// Time after a frame of a child arrived in which nothing is believed that others pass on in its
 /// name. A child that finds that its link brings nothing back is believed this much later.
@@ -181,6 +188,7 @@ impl Child {
             self.flight.clear();
         }
 
+        // Its word replaces what it said before. All that it did not list stays as it was.
         self.land(now);
         self.standing.hear(number, now);
         self.trials = 0;
@@ -280,6 +288,7 @@ impl Child {
 
     /// Returns how far it is expected to be behind `rank` in a generation, if it wants it.
     pub(super) fn lacks(&self, generation: u32, rank: u8) -> Option<f64> {
+        // Its last word, its share of what was sent since, and what others should have given it.
         let known = f64::from(self.wants.rank(generation)?);
         let pending = self.pending.get(&generation).copied().unwrap_or_default();
         let helped = self.elsewhere.value() * pending.elsewhere;
@@ -332,6 +341,8 @@ impl Child {
             return false;
         }
         self.pending.entry(generation).or_default().sent += 1.0;
+
+        // Where answers take long, packets count as in flight until their answers could have come.
         let is_long = self.answers.mean() > packet_time.mul_f64(LONG_FLIGHT);
         self.flight_time = if is_long { self.answers.late(&ANSWERS) } else { Duration::ZERO };
         let was_on_trial = self.is_on_trial(now);
@@ -341,6 +352,9 @@ impl Child {
         } else {
             self.standing.note_sent(self.delivery());
         }
+
+        // A child of which nothing says that packets reach it gets a few, and is then left alone
+        // for a while.
         if !self.is_on_trial(now) {
             return false;
         }
@@ -385,6 +399,7 @@ impl Child {
         if self.wants.rank(generation).is_none() {
             return;
         }
+
         let wait = self.answers.wait(&ANSWERS, packet_time);
         let asked_at = self.standing.asked_at();
         self.standing.note_asked(now);
@@ -392,6 +407,7 @@ impl Child {
             self.standing.note_missed(self.delivery.value() * self.back, now);
         }
 
+        // A poll that is repeated waits twice as long each time.
         let pending = self.pending.entry(generation).or_default();
         let pauses = Backoff { first: wait, longest: LONGEST_POLL };
         if pending.polls == 0 {

@@ -11,12 +11,13 @@ use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::BTreeMap;
 
-/// Most children of a node.
+/// Most children of a node. Bounds memory, and the time to look through them for each packet.
 const MOST_CHILDREN: usize = 64;
 /// A node sends from this many generations, counted from the lowest that a child wants: a child
 /// that gets little holds the others back by no more than that.
 const WINDOW: u32 = Report::LISTED as u32;
-/// A child waits for its packets if it receives less than this share of what the best child does.
+/// A child waits for its packets if it receives less than this share of what the best child does. A
+/// higher share lets more children wait.
 const DEFERRED: f64 = 0.5;
 /// Least delivery of a link over which a child counts as served by another node's packets. With
 /// less, children on lines wait for packets that only seem to have reached them (two of 24
@@ -32,7 +33,7 @@ const KEPT_FOR: Duration = Duration::from_secs(30);
 /// false; longer, it slows down transfers whose liar was found.
 const WARY: Duration = Duration::from_secs(2);
 /// Time that a node leaves to a child which was heard to feed others, and that it waits where few
-/// packets arrive.
+/// packets arrive. Shorter slots collide, longer ones idle: half 1.00, twice 0.97.
 const PACING: PacingPolicy = PacingPolicy { slot: 1.3, ease: 2.0, most_ease: 8.0 };
 
 /// Worth of a packet of a generation.
@@ -135,6 +136,8 @@ impl Flow {
         packet_time: Duration,
     ) {
         let DataHeader { generation, rank, .. } = *header;
+
+        // A node that holds nothing of it does not serve it, and need not know.
         let own = self.held.rank(generation);
         if own == 0 {
             return;
@@ -171,6 +174,7 @@ impl Flow {
 
     /// Returns whether a generation is wanted from upstream.
     pub(super) fn is_wanted(&self, generation: u32) -> bool {
+        // It is wanted for this node itself, or for a child.
         let below = |child: &Child| child.wants.rank(generation).is_some();
         generation < self.held.len()
             && !self.held.is_whole(generation)
@@ -222,6 +226,9 @@ impl Flow {
         if now < self.pacing.until() {
             return None;
         }
+
+        // Children get their generations in order, within a window that begins where the last child
+        // is.
         let lowest = self.children.values().filter_map(|child| child.wants.lowest()).min()?;
         let end = lowest.saturating_add(WINDOW).min(self.held.len());
         if self.held.is_source() {
@@ -303,6 +310,8 @@ impl Flow {
     ) -> (DataHeader, Option<u8>) {
         let rank = self.held.rank(generation);
         let wants = self.wants(DataHeader::LISTED);
+
+        // The source sends each packet uncoded once: a node that hears it need not decode.
         let systematic = match &mut self.held.role {
             Role::Source(sending) => sending.take_uncoded(generation, rank),
             Role::Receiver(_) | Role::Relay => None,
@@ -357,6 +366,7 @@ impl Flow {
 
     /// Forgets children that keep silent. Returns whether the transfer still concerns this node.
     pub(super) fn expire(&mut self, now: Instant) -> bool {
+        // Generations that only a lost child wanted take memory.
         let before = self.children.len();
         self.children.retain(|_, child| !child.is_gone(now));
         if self.children.len() < before {

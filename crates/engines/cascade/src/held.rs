@@ -169,12 +169,15 @@ impl Held {
         if packets != self.packets(generation) {
             return Taken::Malformed;
         }
+
+        // Its first packet begins a generation.
         let shape = self.manifest.geometry.shape(generation);
         let begin = || {
             let decoder = Box::new(Decoder::new(shape));
             Generation::Open { decoder, origins: Vec::new() }
         };
 
+        // The sender of each packet is kept, to find the one that gave a false packet.
         let origin = Origin { sender, is_vouched: packet.header.rank >= packets };
         let payload = packet.payload;
         match self.generations.entry(generation).or_insert_with(begin) {

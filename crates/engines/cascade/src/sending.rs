@@ -6,7 +6,7 @@ use ncmesh_transfer::FileSource;
 use std::collections::BTreeMap;
 
 /// Most generations that are kept ready to code: those that children are about to finish, and those
-/// that others are on already.
+/// that others are on already. Fewer are made again and again, more take memory.
 const MAX_ENCODERS: usize = 8;
 
 /// A file that this node sends.

@@ -20,7 +20,7 @@ use ncmesh_engine::toolkit::silence::Silence;
 use ncmesh_wire::{FlowId, NodeId};
 
 /// Time for an answer. An answer waits for a random number of slots, so some take longer than the
-/// mean.
+/// mean. Half of that 0.98, at the least 0.82; twice 1.00.
 const SLOT: AnswerSlot = AnswerSlot { unlearned: 0.8, of_mean: 1.3, least: 0.0, longest: 1.2 };
 /// A report that comes later than this after a poll, in packet times, does not say how long answers
 /// take: it waited for others, or was not caused by the poll.

@@ -191,7 +191,8 @@ impl Flow {
                 return;
             }
             self.generations.remove(&self.oldest);
-            (self.oldest, egress.next) = (self.oldest.wrapping_add(1), 0);
+            self.oldest = self.oldest.wrapping_add(1);
+            egress.next = 0;
         }
     }
 

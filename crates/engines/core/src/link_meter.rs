@@ -94,13 +94,15 @@ impl LinkMeter {
         if counter.start != start || (ahead > MAX_GAP && ahead < u16::MAX - MAX_GAP) {
             *counter = Counter { sent: 1, latest_serial: serial, ..fresh };
         } else if ahead <= MAX_GAP {
-            (counter.latest_serial, counter.sent) = (serial, counter.sent + ahead);
+            counter.latest_serial = serial;
+            counter.sent += ahead;
         }
         counter.heard_at = now;
 
         // Halving keeps the ratio, and lets older frames count less.
         if counter.sent > SPAN {
-            (counter.sent, counter.received) = (counter.sent / 2, counter.received / 2);
+            counter.sent /= 2;
+            counter.received /= 2;
         }
     }
 

@@ -44,10 +44,13 @@ impl StreamEngine for Delta {
         layer: usize,
         packet: &[u8],
     ) -> Result<(), StreamPacketError> {
+        // A stream of many layers has longer frames, and shorter packets.
         let longest = |layers: usize| longest(cx.mtu, layers.max(USUAL_LAYERS));
         let stream = self.streams.sending(flow, layer, packet.len(), longest)?;
         let deadline = stream.part.announcement.deadline();
         let sending = stream.part.source.as_mut().ok_or(StreamPacketError::Unknown)?;
+
+        // A burst that the window cannot hold is refused, and counted.
         if stream.lanes[layer].is_used_up() {
             sending.refused += 1;
             return Err(StreamPacketError::Burst);

@@ -134,6 +134,7 @@ impl Child {
     /// Returns a next hop that was just heard. `ends` are the numbers behind the newest packets of
     /// each layer: one that knows of no packet begins there.
     pub(crate) fn new(ends: [u32; LAYERS], link: Link, now: Instant) -> Self {
+        // Link state says how often a question and one of the answer's copies should arrive.
         let answered = link.there * (1.0 - libm::pow(1.0 - link.back, f64::from(REPORT.copies)));
         let lane = |start| ChildLane {
             have: Have { needs: Have::NEW, ..Have::default() },
@@ -170,6 +171,8 @@ impl Child {
         if self.standing.is_stale(state.number, now) {
             return;
         }
+
+        // Any frame of it answers the questions that are open.
         if self.standing.asked_at().is_some() {
             self.answered.add(1.0, 1.0);
         }
@@ -179,6 +182,7 @@ impl Child {
             self.judge(layer, given_up, now);
         }
 
+        // Its word replaces what was known of it.
         self.feeds = state.feeds;
         self.wants = state.wants;
         self.lag = state.lag;
@@ -197,6 +201,8 @@ impl Child {
     /// Returns whether it has a packet, or needs it no more.
     pub(crate) fn has(&self, layer: usize, packet: u32) -> bool {
         let lane = &self.lanes[layer];
+
+        // A node that knows no packet yet begins with the newest ones.
         if lane.have.needs == Have::NEW {
             return packet < lane.start;
         }
@@ -276,6 +282,7 @@ impl Child {
         packet: Option<u32>,
         at: Instant,
     ) {
+        // The oldest of too many counts as lost.
         if self.flying.len() >= MAX_FLIGHT {
             self.flying.pop_front();
         }
@@ -349,6 +356,8 @@ impl Child {
         if !self.takes(layer, now) || self.needs(layer).is_none() {
             return;
         }
+
+        // Count which of the packets that are given up it had in time.
         let has = (from..oldest).filter(|packet| self.has(layer, *packet)).count();
         let all = (oldest - from) as usize;
         self.dropped[layer] += (all - has) as u64;
@@ -357,6 +366,8 @@ impl Child {
         self.no_room[layer] += lacked as u64;
         let lane = &mut self.lanes[layer];
         lane.in_time.add(all as f64, has as f64);
+
+        // The base never pauses. Other layers do, twice as long each time.
         if layer > 0 && lane.in_time.value() < LEAST_SHARE {
             let factor = 1u32.checked_shl(lane.pauses).unwrap_or(u32::MAX);
             let pause = FIRST_PAUSE.checked_mul(factor).unwrap_or(LONGEST_PAUSE);

@@ -96,11 +96,13 @@ impl Delta {
     /// Adapts to a changed topology, and starts or stops the ticks. Every handler and every command
     /// ends with it.
     pub(crate) fn update(&mut self, cx: &mut Context<'_>) {
+        // Paths change with the topology alone.
         if self.topology_version != cx.topology.version() {
             self.topology_version = cx.topology.version();
             self.choose_parents(cx);
         }
 
+        // Without a stream in which this node has a part, it does not wake up.
         let is_active = self.streams.known.values().any(Stream::tells);
         match (is_active, self.tick_at) {
             (true, None) => self.tick_at = Some(cx.now + TICK),
@@ -112,6 +114,7 @@ impl Delta {
     /// Chooses the parent in every stream again. A new parent gets a report soon.
     pub(crate) fn choose_parents(&mut self, cx: &mut Context<'_>) {
         for (flow, stream) in &mut self.streams.known {
+            // A source has no parent, and a node without part in the stream needs none.
             if stream.part.source.is_some() || !stream.tells() {
                 continue;
             }
@@ -141,6 +144,8 @@ impl Delta {
         }
         self.tick_at = Some(cx.now + TICK);
         self.choose_parents(cx);
+
+        // Nodes tell what they have now and then, though nothing is sent.
         for stream in self.streams.known.values_mut() {
             stream.expire(cx.now);
             stream.remove_silent(cx.now);
@@ -193,6 +198,7 @@ impl Delta {
             }
         }
 
+        // A report makes its sender a child, keeps it one, or says that it has another parent.
         let member = Member { node: sender, parent: state.parent, receivers: state.receivers };
         let is_new = match stream.part.place(member, cx.me, stream.choice.node()) {
             Place::Elsewhere { left } => {
@@ -220,6 +226,7 @@ impl Delta {
             back: cx.topology.delivery(sender, cx.me),
         };
 
+        // The child's word corrects what is believed of it.
         let covered = stream.log.covered_by(state);
         let new = || Child::new(ends, link, cx.now);
         let child = stream.part.children.entry(sender).or_insert_with(new);
@@ -244,6 +251,8 @@ impl Delta {
     fn handle_data(&mut self, cx: &mut Context<'_>, sender: NodeId, data: &Data<'_>) {
         let head = &data.head;
         let flow = head.state.flow;
+
+        // Answers that this node may not hear come first.
         self.leave_to_answers(cx, &head.asked);
         if !self.handle_state(cx, sender, &head.state) {
             return;
@@ -312,6 +321,8 @@ impl Delta {
 
         // The base of every stream comes before enhancement layers of any.
         let lag = self.streams.known.values().map(|stream| stream.lag(now)).max();
+
+        // While the base is late somewhere behind, enhancement layers wait.
         let is_held = lag >= Some(HOLD_OTHERS);
         let all = self.streams.known.iter().filter_map(|(flow, stream)| {
             let next = stream.next(packet_time, is_held || stream.is_late(now), now)?;
@@ -332,6 +343,8 @@ impl Delta {
         let packet_time = self.packet_time();
         let stream = self.streams.known.get_mut(&flow)?;
         let number = stream.log.number_frame(cx.now);
+
+        // Maps take the room that is left.
         let room = cx.mtu.saturating_sub(stream.state(cx.me, number, 0, cx.now).len());
         stream.state(cx.me, number, room, cx.now).write(out);
         stream.note_told(cx, packet_time);
@@ -346,6 +359,7 @@ impl Delta {
     }
 
     fn fill_data(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        // The packet is made now, from all that was heard so far.
         let Choice { flow, next, .. } = self.next(cx.now)?;
         let packet_time = self.packet_time();
         let stream = self.streams.known.get_mut(&flow)?;
@@ -375,6 +389,8 @@ fn hand_up(cx: &mut Context<'_>, stream: &mut Stream, layer: usize) {
     for Decoded { number, packet } in stream.lanes[layer].take_decoded() {
         let age = stream.age(layer, number, cx.now);
         let Some(receiver) = &mut stream.part.receiver else { continue };
+
+        // Its check is wrong: a member forged it, or a packet that it was made of.
         if packet.is_empty() {
             cx.counters.drop(DropReason::Undecodable);
             continue;

@@ -119,6 +119,8 @@ impl Lane {
         let width = coded.coefficients.len() as u32;
         self.begin(first);
         let last = first + width.saturating_sub(1);
+
+        // Packets that are given up teach nothing, and a window is bounded.
         if last < self.oldest {
             return Some(false);
         }

@@ -259,6 +259,8 @@ impl Stream {
     /// Returns what to send of a layer.
     fn next_of(&self, layer: usize, packet_time: Duration, now: Instant) -> Option<Next> {
         let lane = &self.lanes[layer];
+
+        // Next hops that want the layer, and the first packet that one of them may lack.
         let children = self.part.children.values().filter(|child| child.takes(layer, now));
         let mut children: Vec<Wanting<'_>> =
             children.map(|child| Wanting { child, lost: 0, flying: 0 }).collect();
@@ -344,6 +346,7 @@ impl Stream {
 
     /// Returns a frame that asks a next hop which should have answered.
     fn question(&self, packet_time: Duration, now: Instant) -> Option<Next> {
+        // It asks only about frames that are on their way: else there is nothing to learn.
         let is_due = |child: &&Child| {
             self.question_at(child, packet_time).is_some_and(|at| at <= now)
                 && child.uncertain().is_some()
@@ -401,6 +404,7 @@ impl Stream {
             }
         };
 
+        // The frame counts as sent from here on, and asks those next hops that are due.
         let number = self.log.number_frame(now);
         self.note_sent(number, next, &coded, now);
         let asked = self.asked(packet_time, now);
@@ -448,6 +452,7 @@ impl Stream {
             }
         };
 
+        // It is on its way to each next hop that lacks one of its packets.
         let is_plain = matches!(next.what, What::Plain(_));
         for child in self.part.children.values_mut() {
             let lacks = packets.iter().any(|packet| !child.has(next.layer, *packet));
@@ -460,6 +465,7 @@ impl Stream {
     /// Returns the next hops that the frame which is being made asks.
     fn asked(&self, packet_time: Duration, now: Instant) -> Vec<NodeId> {
         let asks = |child: &Child| {
+            // It is asked once enough may be lost, or nothing was heard for long.
             let Some(uncertain) = child.uncertain() else { return false };
             if child.asked_at().is_some() {
                 return self.question_at(child, packet_time).is_some_and(|at| at <= now);
@@ -510,6 +516,7 @@ impl Stream {
     /// Returns the age of the oldest packet of the base that a node behind this one lacks, in
     /// 1/255 of the deadline.
     pub(crate) fn lag(&self, now: Instant) -> u8 {
+        // A node behind a link that cannot carry the base would hold the lag up for ever.
         let counts = |child: &&Child| child.takes(0, now) && !child.is_hopeless();
         let children: Vec<&Child> = self.part.children.values().filter(counts).collect();
         let behind = self.part.children.values().map(|child| child.lag(now)).max().unwrap_or(0);
@@ -534,6 +541,7 @@ impl Stream {
 
     /// Waits for a random time if far fewer packets arrive than links let through.
     pub(crate) fn ease(&mut self, packet_time: Duration, now: Instant, random: &mut impl RngCore) {
+        // The best share decides: over a poor link few packets arrive without any collision.
         let answering = self.part.children.values().filter(|child| child.answers(now));
         let shares = answering.map(Child::share_of_promise);
         if let Some(best) = shares.reduce(f64::max) {
@@ -555,12 +563,17 @@ impl Stream {
         let coefficients = [&[1], &head.coefficients[..]].concat();
         let coded = Coded { first: head.first, coefficients, symbol: symbol.to_vec() };
         let deadline = self.part.announcement.deadline();
+
+        // The ages in the frame tell when its packets are of no use any more. Clocks need not
+        // agree.
         let times = Times {
             first: now + deadline.saturating_sub(Head::age(head.age_of_first)),
             last: now + deadline.saturating_sub(Head::age(head.age_of_last)),
         };
 
         let lane = &mut self.lanes[layer];
+
+        // The parent is right where it contradicts this node for good: the stream began again.
         if from_parent && lane.is_far_from(&coded) {
             *lane = Lane::default();
         }

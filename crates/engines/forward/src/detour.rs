@@ -38,6 +38,7 @@ impl Detour {
             return;
         }
 
+        // Packets in a row are counted for each next hop apart.
         make_room(&mut self.in_vain, &next, MAX_COUNTED, |in_vain| *in_vain);
         let in_vain = self.in_vain.entry(next).or_default();
         *in_vain += 1;
@@ -55,6 +56,8 @@ impl Detour {
         if !self.avoided.contains(first, cx.now) {
             return Some(first);
         }
+
+        // It may be the only way. Then it is tried on.
         let paths = cx.topology.paths_to(destination, METRIC);
         around(cx, &paths, METRIC, |node| self.avoided.contains(node, cx.now)).or(Some(first))
     }

@@ -140,6 +140,8 @@ impl Forward {
     /// asked may have been lost, so it is asked again while packets come.
     fn note_came(&mut self) {
         self.came += 1;
+
+        // It is told again after a while, for the frame that told it may be lost.
         let is_news = !self.told_full || self.came > self.full() / 3;
         if self.relayed() >= self.full() && is_news {
             self.tell = Some(true);
@@ -155,7 +157,10 @@ impl Forward {
 
     /// Returns what to tell the nodes before this one: how long to wait until there is room.
     fn pause(&mut self, is_full: bool) -> Queue {
-        (self.told_full, self.came) = (is_full, 0);
+        self.told_full = is_full;
+        self.came = 0;
+
+        // It waits until the packets above the lower mark have left, at the pace of the last ones.
         let over = self.relayed().saturating_sub(self.full() / 2);
         let time = self.takes.value().mul_f64(over as f64).min(LONGEST_PAUSE);
         Queue { pause: if is_full { time } else { Duration::ZERO } }
@@ -164,6 +169,8 @@ impl Forward {
     /// Waits as a next hop asks.
     fn handle_queue(&mut self, cx: &Context<'_>, sender: NodeId, asked: Queue) {
         self.paused.retain(|_, until| cx.now < *until);
+
+        // Only a node that sends through it need remember that it is full.
         let mut packets = self.queue.iter().chain(&self.on_air);
         if packets.any(|packet| packet.next == sender) {
             self.paused.insert(sender, cx.now + asked.pause.min(LONGEST_PAUSE));
@@ -184,6 +191,7 @@ impl Forward {
     /// Finds the next hops anew. Paths may have vanished while packets were queued.
     fn route(&mut self, cx: &Context<'_>) {
         self.queue.retain_mut(|packet| {
+            // A packet without any path is dropped: it would wait for ever.
             let next = self.detour.next_hop(cx, packet.destination);
             packet.next = next.unwrap_or(packet.next);
             if next.is_none() {
@@ -199,6 +207,7 @@ impl Forward {
             return;
         }
         let Header { source, destination, .. } = header;
+        // Every packet for this node is new to it: the MAC drops copies.
         self.counters.heard(source, destination, true);
         cx.counters.note_payload(true);
         if destination == cx.me {
@@ -274,6 +283,8 @@ impl Engine for Forward {
         let Packet { source, destination, hops_left, next, .. } = packet;
         Header { next, source, destination, hops_left }.write(out);
         out.extend_from_slice(&packet.bytes);
+
+        // The report of the MAC tells when it has left, or that it was given up.
         self.on_air = Some(packet);
         self.busy_since.get_or_insert(cx.now);
         self.note_left();
@@ -287,6 +298,8 @@ impl Engine for Forward {
             self.takes.add(cx.now.since(since));
         }
         self.busy_since = (!self.queue.is_empty()).then_some(cx.now);
+
+        // A next hop to which packet after packet is given up is avoided.
         let result = outcome(cx.topology, cx.me, packet.next, report.result);
         if result == TxResult::Failed {
             self.counters.lost(packet.source, packet.destination);

@@ -110,6 +110,8 @@ impl Live {
     pub(crate) fn update(&mut self, cx: &mut Context<'_>) {
         if self.topology_version != cx.topology.version() {
             self.topology_version = cx.topology.version();
+
+            // New paths may mean other parents, and other shares of what arrives.
             let flows: Vec<FlowId> = self.streams.known.keys().copied().collect();
             flows.into_iter().for_each(|flow| self.choose_parent(cx, flow));
             let sessions = self.streams.known.values_mut();
@@ -118,6 +120,7 @@ impl Live {
             }
         }
 
+        // Ticks go on while there is a part in a stream, a leave to tell, or a flood to remember.
         let mut sessions = self.streams.known.values();
         let is_active = sessions.any(|s| s.part.takes_part() || s.part.leave_notices > 0)
             || self.rule == Rule::Flood && !self.streams.known.is_empty();
@@ -135,6 +138,8 @@ impl Live {
             return;
         }
         let Some(session) = self.streams.known.get_mut(&flow) else { return };
+
+        // Packets come down the shortest path from the source, by unicast where that is cheaper.
         let parent = cx.topology.paths_from(flow.source, Metric::Unicast).parent(cx.me);
         if session.parent != parent {
             session.parent = parent;
@@ -175,6 +180,8 @@ impl Live {
             session.expire(cx.now);
             let children = session.part.children.iter();
             let gone = children.filter(|(_, child)| cx.now.since(child.heard_at) > CHILD_TIMEOUT);
+
+            // A child that is silent for long has gone, and no packet is held for it any more.
             let gone: Vec<NodeId> = gone.map(|(node, _)| *node).collect();
             for node in &gone {
                 session.part.children.remove(node);
@@ -205,6 +212,8 @@ impl Live {
         let Some(session) = self.streams.known.get_mut(&report.flow) else {
             return cx.counters.drop(DropReason::UnknownFlow);
         };
+
+        // A child cannot lead to more receivers than there are nodes.
         let nodes = u32::try_from(cx.topology.len().max(1)).unwrap_or(u32::MAX);
         let before = session.part.receivers();
         let member = Member { node: sender, parent: report.parent, receivers: report.receivers };
@@ -246,6 +255,8 @@ impl Live {
         if session.part.source.is_some() || self.rule == Rule::Tree && !is_parent {
             return cx.counters.drop(DropReason::Stale);
         }
+
+        // Each packet counts once, however often it is heard.
         let is_new = session.layers[layer].seen.add(header.number);
         cx.counters.note_payload(is_new);
         if is_new && let Some(receiver) = &mut session.part.receiver {
@@ -292,6 +303,8 @@ impl Live {
     ) {
         let Some(session) = self.streams.known.get_mut(&header.flow) else { return };
         let due = cx.now + wait;
+
+        // In a tree each child gets it; in a flood no node in particular.
         let to = match self.rule {
             Rule::Tree => session.part.children.keys().map(|child| (*child, due)).collect(),
             Rule::Flood => BTreeMap::from([(ALL, due)]),
@@ -307,6 +320,8 @@ impl Live {
     /// Returns the packet to send next: of the lowest layer, and the oldest of it.
     fn next(&self, now: Instant) -> Option<Choice> {
         for layer in 0..LAYERS {
+            // The first packet of each stream that a node still waits for, unless it would come too
+            // late.
             let firsts = self.streams.known.iter().filter_map(|(flow, session)| {
                 let mut held = session.layers[layer].held.iter();
                 let (number, held, to) = held.find_map(|(number, held)| {
@@ -345,6 +360,8 @@ impl Live {
         if to.iter().any(is_poor) {
             return None;
         }
+
+        // A broadcast saves the unicast frames to all children that it reaches.
         let children = to.iter().filter_map(|node| session.part.children.get(node));
         let saved: f64 = children.map(|child| child.there * child.tries).sum();
         let unicasts = self.unicast_time.value().mul_f64(saved);
@@ -377,6 +394,8 @@ impl Live {
             session.part.leave_notices = session.part.leave_notices.saturating_sub(1);
         }
         session.news = session.news.saturating_sub(1);
+
+        // News go out several times, for no node acknowledges a report.
         let is_repeated = session.news > 0 || session.part.leave_notices > 0;
         session.report_at = Some(cx.now + if is_repeated { NEWS_PAUSE } else { REPORT_INTERVAL });
         Some(Filled { kind: REPORT, to: None })
@@ -389,6 +408,8 @@ impl Live {
         let deadline = session.part.announcement.deadline();
         let confirm = report_wait(session) * CONFIRM;
         let held = session.layers[layer].held.get_mut(&number)?;
+
+        // The header tells the age, so that clocks need not agree.
         let age = deadline.saturating_sub(held.until.since(cx.now));
         let header = Header::new(flow, layer, number, age);
         Data { header, packet: &held.bytes }.write(out);
@@ -504,6 +525,7 @@ impl Engine for Live {
 
         let Some(session) = self.streams.known.get_mut(&flow) else { return };
         if report.result == TxResult::Acked {
+            // An acknowledged packet is held no longer for that child.
             let held = &mut session.layers[layer].held;
             if let Some(packet) = held.get_mut(&number) {
                 packet.due.remove(&to);

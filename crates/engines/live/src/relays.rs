@@ -40,6 +40,7 @@ impl Selectors {
 
 /// Returns the relays that `node` chooses.
 pub(crate) fn relays(topology: &Topology, node: NodeId) -> BTreeSet<NodeId> {
+    // Multipoint relays: neighbours that together reach all nodes two hops away.
     let near = neighbours(topology, node);
     let reaches = |relay: NodeId| {
         let mut far = neighbours(topology, relay);

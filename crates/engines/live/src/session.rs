@@ -71,6 +71,8 @@ impl Seen {
         if !self.numbers.insert(number) {
             return false;
         }
+
+        // The oldest of too many is forgotten.
         if self.order.len() >= MAX_SEEN
             && let Some(first) = self.order.pop_front()
         {
@@ -82,6 +84,7 @@ impl Seen {
 
     /// Returns what a report says of them.
     fn got(&self) -> Got {
+        // The report names the newest packet, and which of those before it are here.
         let Some(newest) = self.numbers.last() else { return Got::default() };
         let before = (1..=Got::WIDTH).filter_map(|behind| {
             let number = newest.checked_sub(behind)?;
@@ -139,6 +142,7 @@ impl Child {
 
     /// Notes that the MAC gave up a packet: others go first for a while.
     pub(crate) fn note_failed(&mut self, now: Instant) {
+        // The pause doubles with each packet in a row that the MAC gave up.
         self.lost += 1;
         self.ready_at = now + FIRST_PAUSE * (1 << self.failures.min(MAX_DOUBLINGS));
         self.failures += 1;

@@ -224,7 +224,8 @@ impl<T> HopReceiver<T> {
             // Beyond the window: the sender no longer has what is missing.
             _ => {
                 out.extend(core::mem::take(&mut buffer.waiting).into_values());
-                (buffer.expected, buffer.delivered) = (number, 0);
+                buffer.expected = number;
+                buffer.delivered = 0;
                 buffer.take(packet, now, &mut out);
             }
         }
@@ -317,7 +318,8 @@ impl<T> ReorderBuffer<T> {
             self.delivered |= 1;
         }
 
-        (self.missing_since, self.ask_at) = (None, None);
+        self.missing_since = None;
+        self.ask_at = None;
         if !self.waiting.is_empty() {
             self.note_missing(now);
         }

@@ -351,6 +351,8 @@ impl<P: Clone + PartialEq> Files<P> {
             Some(Known::Unwelcome) => return self.refuse(flow, Refusal::NotAllowed),
             None => {}
         }
+
+        // A file that was begun in another inbox goes on there.
         let place = self.elsewhere.get(&flow).or(self.inbox.as_ref());
         let Some(place) = place.cloned() else { return self.refuse(flow, Refusal::NoInbox) };
         if self.abandoned.len() >= MAX_ABANDONED {
@@ -403,6 +405,8 @@ impl<P: Clone + PartialEq> Files<P> {
                 self.actions.push_back(Action::Accept(flow, BatchSet::all(batches)));
                 false
             }
+
+            // It is tried again later. The source goes on with others meanwhile.
             Err(Obstacle::Temporary(problem)) => {
                 reception.wait(false, problem, now);
                 false

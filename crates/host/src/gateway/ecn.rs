@@ -18,6 +18,8 @@ pub(super) fn mark(packet: &mut [u8]) -> bool {
     let Some(class) = traffic_class(packet).filter(|class| class & ECN != NOT_CAPABLE) else {
         return false;
     };
+
+    // The mark replaces the loss that would tell the connection to slow down (RFC 3168).
     let marked = match version(packet) {
         Some(IpVersion::Ipv4) => mark_v4(packet),
         Some(IpVersion::Ipv6) => mark_v6(packet, class | CONGESTION),

@@ -66,6 +66,8 @@ impl<'a> Header<'a> {
         let ports = payload.and_then(|payload| ports(protocol, payload));
         let source = source.into();
         let destination = destination.into();
+
+        // Packets of one connection share a queue, and so stay in order.
         let mut hash = Fnv::default();
         hash.write_address(source);
         hash.write_address(destination);

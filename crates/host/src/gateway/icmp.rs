@@ -56,6 +56,7 @@ fn message_v4(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
         Problem::NoPath => (1, 0),
     };
 
+    // The second half of the header holds the MTU, of a packet that is too long (RFC 1191).
     let mut message = vec![0; ICMP_HEADER + quoted.len()];
     message[6..ICMP_HEADER].copy_from_slice(&mtu.to_be_bytes());
     message[ICMP_HEADER..].copy_from_slice(quoted);
@@ -63,6 +64,8 @@ fn message_v4(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
     icmp.set_msg_type(Icmpv4Message::DstUnreachable);
     icmp.set_msg_code(code);
     icmp.fill_checksum();
+
+    // It goes to the sender of the packet.
     let header = Ipv4Repr {
         src_addr: ip.dst_addr(),
         dst_addr: ip.src_addr(),
@@ -102,6 +105,8 @@ fn message_v6(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
     icmp.set_msg_code(code);
     icmp.set_pkt_too_big_mtu(mtu.into());
     icmp.fill_checksum(&source, &destination);
+
+    // The checksum covers the addresses, so they are known before it is computed (RFC 4443, 2.3).
     let header = Ipv6Repr {
         src_addr: source,
         dst_addr: destination,

@@ -246,6 +246,9 @@ impl Gateway {
             return self.counters.drop(Dropped::Multicast);
         }
         self.routes.refresh(mesh);
+
+        // A member of the mesh must not send in the name of another one's addresses, nor of this
+        // host.
         let may_send = self.routes.may_send(from, header.source);
         let is_own = self.config.addresses.contains(&header.source);
         if is_own || !(may_send || multicast::is_local_source(&header)) {
@@ -346,6 +349,8 @@ impl Gateway {
             Dropped::NoRoute => Problem::NoRoute,
             _ => Problem::NoPath,
         };
+
+        // A host that floods unreachable addresses gets a few answers a second.
         let message = icmp::message(packet, problem).filter(|_| self.icmp_limit.take(now));
         if let Some(message) = message {
             self.counters.icmp_sent += 1;

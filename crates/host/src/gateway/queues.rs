@@ -59,6 +59,8 @@ impl Queue {
     /// Takes out the next packet that CoDel lets pass. Counts those that it would drop.
     fn pop(&mut self, delayed: &mut Delayed, now: Instant) -> Option<Vec<u8>> {
         while let Some((since, mut packet)) = self.packets.pop_front() {
+            // CoDel drops packets that waited for too long. Connections that know ECN are told
+            // without a loss.
             if !self.codel.handle_dequeue(now - since, self.packets.is_empty(), now) {
                 return Some(packet);
             }
@@ -135,6 +137,7 @@ impl Queues {
         now: Instant,
     ) -> Option<(NodeId, Vec<u8>)> {
         loop {
+            // A queue whose packets CoDel all dropped loses its turn.
             let turn = self.take_turn(&is_wanted)?;
             let Entry::Occupied(mut queue) = self.waiting.entry(turn) else { return None };
             let packet = queue.get_mut().pop(&mut self.delayed, now);
@@ -149,6 +152,8 @@ impl Queues {
 
     /// Returns the queue whose turn it is, and notes that it has it.
     fn take_turn(&mut self, is_wanted: &impl Fn(NodeId) -> bool) -> Option<QueueKey> {
+        // Two rounds, one of real-time traffic and one of the others. Precedence says which goes
+        // on.
         let urgent = self.next_after(self.last_urgent, true, is_wanted);
         let other = self.next_after(self.last_other, false, is_wanted);
         let first = urgent.filter(|_| other.is_none() || self.precedence.is_given());

@@ -96,6 +96,8 @@ impl RoundTrips {
         let here = header.source;
         let there = header.destination;
         let key = Connection { node: to, here, there, protocol: header.protocol.into(), ports };
+
+        // A connection that was idle for long, or begins again, is a new one.
         let is_other = |known: &Asked| ask.begins && ask.number != known.newest;
         let known = self.connections.get(&key);
         if known.is_none_or(|known| now - known.at > WINDOW || is_other(known)) {
@@ -109,7 +111,10 @@ impl RoundTrips {
         if !is_later(ask.number, asked.newest) {
             return;
         }
-        (asked.newest, asked.at) = (ask.number, now);
+        asked.newest = ask.number;
+        asked.at = now;
+
+        // A number that was never answered is forgotten.
         while asked.awaited.front().is_some_and(|(_, at)| now - *at > WINDOW) {
             asked.awaited.pop_front();
         }
@@ -130,6 +135,8 @@ impl RoundTrips {
         let ports = [here_port, there_port];
         let key = Connection { node: from, here, there, protocol: header.protocol.into(), ports };
         let Some(asked) = self.connections.get_mut(&key) else { return };
+
+        // An answer ends the wait for its number and for all before it. It measures its own alone.
         while let Some((number, at)) = asked.awaited.front().copied() {
             if is_later(number, answer) {
                 return;
@@ -154,6 +161,8 @@ impl Recent {
             *self = Self::new();
         }
         self.smoothed.add(round_trip);
+
+        // The least of each slice of time is kept, so that the window can slide.
         match self.least.back_mut() {
             Some((since, least)) if now - *since < SLICE => *least = round_trip.min(*least),
             _ => self.least.push_back((now, round_trip)),
@@ -216,6 +225,9 @@ impl Numbers {
 
     fn of_segment(segment: &[u8]) -> Option<Self> {
         let tcp = TcpPacket::new_checked(segment).ok()?;
+
+        // The timestamps option numbers segments, and repeats the newest number of the other end
+        // (RFC 7323).
         let (value, echo) = tcp_options(tcp.options()).find_map(|(_, option)| match option {
             TcpOption::TimeStamp { tsval, tsecr } => Some((tsval, tsecr)),
             _ => None,

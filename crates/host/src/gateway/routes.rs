@@ -93,6 +93,8 @@ impl Routes {
         }
         self.version = Some(version);
         let before = core::mem::take(&mut self.table);
+
+        // Routes of the configuration come first, and are never learned over.
         for (prefix, target) in &self.fixed {
             let node = match target {
                 Target::Id(id) => Some(*id),
@@ -102,6 +104,8 @@ impl Routes {
             self.table.insert(*prefix, Way { node, ..Way::default() });
         }
 
+        // Then the prefixes that nodes announce, as far as this node accepts them. Their number is
+        // bounded.
         let mut learned: BTreeMap<IpNet, Vec<NodeId>> = BTreeMap::new();
         mesh.each_announced(&mut |node, prefix| {
             let is_accepted = self.accept.iter().any(|wide| wide.contains(&prefix));
@@ -125,10 +129,13 @@ impl Routes {
                 }
             };
 
+            // A prefix that no node leads to is kept, so that its packets are refused and go
+            // nowhere else.
             let is_dead = mesh.nearest(&announced_by).is_none();
             self.table.insert(prefix, Way { node, announced_by, is_dead });
         }
 
+        // The longest prefix wins, so lengths are tried in descending order.
         let lengths: BTreeSet<_> = self.table.keys().map(|p| Reverse(p.prefix_len())).collect();
         self.lengths = lengths.into_iter().map(|Reverse(length)| length).collect();
     }
@@ -275,7 +282,8 @@ mod tests {
             (4, vec![B, A], NextHop::Node(A)),
             (5, vec![], NextHop::NoNode),
         ] {
-            (mesh.version, mesh.near) = (version, near);
+            mesh.version = version;
+            mesh.near = near;
             routes.refresh(&mesh);
             assert_eq!(find(&routes, "8.8.8.8"), next, "{version}");
         }
@@ -295,14 +303,16 @@ mod tests {
             // Where nothing leads anywhere, the longest decides as before.
             (4, vec![], [B, B, A, NodeId(9)]),
         ] {
-            (mesh.version, mesh.near) = (version, near);
+            mesh.version = version;
+            mesh.near = near;
             routes.refresh(&mesh);
             let addresses = ["10.2.3.4", "10.2.3.9", "10.2.7.7", "10.2.9.8"];
             let found = addresses.map(|address| find(&routes, address));
             assert_eq!(found, nodes.map(NextHop::Node), "{version}");
         }
         // Whoever may answer for an address is whom it is reached through.
-        (mesh.version, mesh.near) = (5, vec![A]);
+        mesh.version = 5;
+        mesh.near = vec![A];
         routes.refresh(&mesh);
         assert!(routes.may_send(A, "10.2.3.4".parse().unwrap()));
     }

@@ -232,7 +232,8 @@ fn a_node_without_room_does_not_hold_up_others() {
     }
     assert_eq!((mesh.sent.len(), gateway.waiting()), (20, 4));
     assert_eq!(drops(&gateway), [(Dropped::Full, 16)]);
-    (mesh.stuck, mesh.room) = (None, 2);
+    mesh.stuck = None;
+    mesh.room = 2;
     gateway.drain(&mut mesh, at(20));
     assert_eq!((mesh.sent.len(), gateway.waiting()), (22, 2));
     gateway.drain(&mut mesh, at(2018));

@@ -45,7 +45,8 @@ impl Fading {
         let mut low = 0.0;
         let mut high = 1.0;
         while self.exceeds(high) > p {
-            (low, high) = (high, 2.0 * high);
+            low = high;
+            high *= 2.0;
         }
         for _ in 0..60 {
             let middle = 0.5 * (low + high);

@@ -112,7 +112,8 @@ impl Cell {
         station.attempt += 1;
         let over = success || station.attempt >= self.attempts.unwrap_or(1);
         if over {
-            (station.attempt, station.window) = (0, self.phy.cw_min);
+            station.attempt = 0;
+            station.window = self.phy.cw_min;
         } else {
             station.window = (2 * station.window + 1).min(self.phy.cw_max);
         }

@@ -127,7 +127,9 @@ impl EtherClient {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
+
         let socket = UdpSocket::bind(any).await.map_err(fail)?;
+
         // A connected socket receives from the emulator only, and reports when it is gone.
         socket.connect(ether).await.map_err(fail)?;
         let mut air = Self {
@@ -150,6 +152,7 @@ impl EtherClient {
                 return Ok(air);
             }
         }
+
         Err(EtherClientError::Silent { ether })
     }
 
@@ -170,6 +173,7 @@ impl EtherClient {
                         radio: self.radio,
                     });
                 }
+
                 // Datagrams of an earlier attachment may still arrive.
                 _ => self.garbled += 1,
             }
@@ -250,6 +254,7 @@ impl EtherClient {
                     }
                 },
             };
+
             match parse(&self.incoming[..length]) {
                 Ok(Datagram::Grant { serial }) => {
                     self.grant = Some(serial);
@@ -268,6 +273,7 @@ impl EtherClient {
                         radio: self.radio,
                     });
                 }
+
                 // Answer to a repeated attachment.
                 Ok(Datagram::Attached { .. }) => {}
                 _ => self.garbled += 1,

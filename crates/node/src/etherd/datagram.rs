@@ -232,6 +232,7 @@ impl Datagram<'_> {
                     Access::Broadcast => TO_ALL,
                     Access::Unicast(to) => to,
                 };
+
                 put(out, &[&serial.to_be_bytes(), &to.to_be_bytes(), bytes]);
             }
             Self::Decline { serial } | Self::Grant { serial } => put(out, &[&serial.to_be_bytes()]),

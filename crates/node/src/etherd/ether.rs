@@ -158,6 +158,7 @@ impl Ether {
         }
         let Some(radio) = self.clients.radio_of(from) else {
             self.faults.strangers += 1;
+
             // A radio that was detached while its process stood still may have missed the word. It
             // repeats its request until it is told; otherwise it would be deaf and never know.
             if datagram == Datagram::Request {
@@ -190,11 +191,13 @@ impl Ether {
                     Access::Broadcast => MacAccess::Broadcast,
                     Access::Unicast(to) => MacAccess::Unicast(RadioId(to as usize)),
                 };
+
                 let mut is_sent = false;
                 if self.take_pending(radio, serial) {
                     is_sent = self.medium.supply(wall_ns, id, access, bytes.into()).is_ok();
                     self.faults.bad_frames += u64::from(!is_sent);
                 }
+
                 if !is_sent {
                     let outcome = Outcome::Failed;
                     let attempts = 0;
@@ -232,9 +235,11 @@ impl Ether {
                 self.detach(index);
                 self.send(send, before, &Datagram::Detached);
             }
+
             self.clients.attach(index, from);
             let _ = self.switch(index);
         }
+
         let radios = self.medium.radios() as u32;
         self.send(send, from, &Datagram::Attached { radio, radios });
     }
@@ -290,6 +295,7 @@ impl Ether {
         for radio in late {
             self.pending.remove(&radio);
             self.faults.expired_grants += 1;
+
             // Cannot fail: the grant is open.
             let _ = self.medium.decline(wall_ns, RadioId(radio));
 
@@ -317,6 +323,7 @@ impl Ether {
                             .write(&mut self.scratch);
                         written = Some(frame);
                     }
+
                     if let Some(address) = self.clients.address_of(to.0) {
                         send(address, &self.scratch);
                     }

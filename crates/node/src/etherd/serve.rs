@@ -130,6 +130,7 @@ impl Etherd {
             let socket = UdpSocket::from_std(sender.try_clone()?)?;
             Ok((sender.local_addr()?, socket, sender))
         };
+
         let fail = |source| EtherError::Socket { address: config.bind, source };
         let (address, socket, sender) = open().map_err(fail)?;
         let (control, commands) = mpsc::channel(COMMANDS);
@@ -182,6 +183,7 @@ impl Etherd {
                 _ = self.socket.readable() => None,
                 () = alarm.wait_until(wake_at) => None,
             };
+
             if let Some(command) = command
                 && !self.execute(command, wall_ns(start))
             {
@@ -206,6 +208,7 @@ impl Etherd {
             Command::Statistics { done } => drop(done.send(self.ether.statistics(wall_ns))),
             Command::Stop => return false,
         }
+
         true
     }
 
@@ -241,6 +244,7 @@ impl Etherd {
                 }
             }
         }
+
         Ok(())
     }
 

@@ -112,6 +112,7 @@ impl Chores {
             let what = given_up.attempt.what;
             tracing::error!("too much cannot be saved: a change of {what} is lost");
         }
+
         let due = now + PAUSES.pause(attempt.failures);
         let failures = attempt.failures.saturating_add(1);
         self.waiting.push_back(Chore { attempt: Attempt { failures, ..attempt }, due });

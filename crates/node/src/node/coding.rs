@@ -17,6 +17,7 @@ fn shown(stack: &Stack, scheme: &str, status: CodingStatus) -> Coding {
         next: name_of(stack, hold.next),
         hold_s: hold.hold_s,
     };
+
     let gain = status.gain();
     let relaying = status.relaying;
     let values = coding_values(&status);

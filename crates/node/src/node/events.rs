@@ -41,9 +41,12 @@ impl Node {
                 }
                 _ => {}
             }
+
             self.do_file_actions();
         }
+
         self.drain_tunnel();
+
         // This comes after every event of the stack, and measurements are rare.
         if !self.measuring.is_idle() {
             self.with_mesh(Measuring::drain);
@@ -152,10 +155,12 @@ impl Node {
                             let source = self.name_of(flow.source);
                             tracing::warn!("{flow}: refused, {source} is not in allow_from");
                         }
+
                         // It is asked again.
                         Refusal::Busy => {}
                         why => tracing::warn!("{flow}: refused, {}", why.reason()),
                     }
+
                     self.stack.at(now, &mut self.storage).refuse(flow, why);
                 }
                 Action::Delivered(flow) => self.stack.at(now, &mut self.storage).delivered(flow),
@@ -178,6 +183,7 @@ impl Node {
         let flow = manifest.flow;
         let limits = self.inbox.limits.space;
         let naming = self.inbox.limits.naming;
+
         // Reserving space and checking what an earlier start left reads the whole part.
         let work = move || prepare(&inbox, &manifest, &limits, naming);
         self.handle.work(work, move |node, place| {
@@ -188,12 +194,15 @@ impl Node {
                         let all = have.len();
                         tracing::info!("{flow}: resumed with {count} of {all} batches");
                     }
+
                     (Some(incoming), Ok(Prepared::Receiving(have)))
                 }
                 Ok(Place::Delivered) => (None, Ok(Prepared::Delivered)),
                 Err(why) => (None, Err(why)),
             };
+
             let now = node.clock.now();
+
             // The file may have been withdrawn meanwhile; then nothing is opened.
             if node.files.handle_prepared(flow, attempt, answer, now)
                 && let Some(incoming) = incoming
@@ -208,6 +217,7 @@ impl Node {
     fn verify(&mut self, attempt: Attempt, inbox: PathBuf, manifest: Manifest) {
         let flow = manifest.flow;
         self.storage.close(flow);
+
         // The list is written after the file has its name, and before the source hears of it. A
         // crash in between verifies the file again, which finds it delivered.
         let list = self.inbox.delivered.file();
@@ -217,11 +227,13 @@ impl Node {
             let noted = append_delivery(&list, flow, &delivery);
             Ok((delivery, noted, manifest))
         };
+
         self.handle.work(work, move |node, verified: Result<_, Obstacle>| {
             let (delivered, answer) = match verified {
                 Ok(delivered) => (Some(delivered), Ok(())),
                 Err(why) => (None, Err(why)),
             };
+
             let now = node.clock.now();
             if node.files.handle_verified(flow, attempt, answer, now)
                 && let Some((delivery, noted, manifest)) = delivered
@@ -240,6 +252,7 @@ impl Node {
                 let sender = node.name_of(flow.source);
                 node.hooks.begin(&manifest, path, sender, &node.handle);
             }
+
             node.do_file_actions();
         });
     }
@@ -254,6 +267,7 @@ impl Node {
                 self.chores.persist("outgoing", &self.handle, move || journal.remove(flow));
             }
         }
+
         self.send_waiting();
     }
 

@@ -37,9 +37,11 @@ pub(super) fn network_graph(topology: &Topology, router: NodeId, label: Option<&
             properties.insert("latitude".into(), json!(latitude));
             properties.insert("longitude".into(), json!(longitude));
         }
+
         let label = label.filter(|_| node == router).unwrap_or(&state.name);
         json!({"id": id(node), "label": label, "properties": properties})
     });
+
     let id = &id;
     let links = topology.nodes().flat_map(|from| {
         topology.links_from(from).map(move |(to, delivery)| {
@@ -52,6 +54,7 @@ pub(super) fn network_graph(topology: &Topology, router: NodeId, label: Option<&
             })
         })
     });
+
     json!({
         "type": "NetworkGraph",
         "protocol": "ncmesh",

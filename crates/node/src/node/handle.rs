@@ -35,6 +35,7 @@ impl Handle {
             // The task that asked may be gone.
             let _ = answer.send(call(node));
         });
+
         self.commands.send(command).map_err(|_| stopping())?;
         answered.await.map_err(|_| stopping())
     }

@@ -94,6 +94,7 @@ impl Hooks {
             tracing::warn!("{}: hook skipped, {MOST_WAITING} files wait for it", manifest.flow);
             return;
         }
+
         self.waiting.push_back(vec![
             ("NCMESH_PATH", path.into()),
             ("NCMESH_NAME", manifest.name.clone().into()),
@@ -126,6 +127,7 @@ impl Hooks {
             Ok(()) => self.counts.succeeded += 1,
             Err(e) => {
                 self.counts.failed += 1;
+
                 // Without its arguments: they may be passwords.
                 let program = self.command.first().map_or("", String::as_str);
                 tracing::error!("[inbox] hook {program}: {e}");

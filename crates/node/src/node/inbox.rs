@@ -114,8 +114,10 @@ impl Inbox {
                     Err(e) => tracing::warn!("{} cannot be read: {e}", inbox.display()),
                 }
             }
+
             kept
         };
+
         handle.work(work, |node, kept| node.inbox.kept = kept);
     }
 
@@ -133,6 +135,7 @@ impl Inbox {
                 given_up.push(flow);
             }
         }
+
         given_up
     }
 

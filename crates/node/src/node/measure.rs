@@ -89,6 +89,7 @@ impl Measuring {
             let rate = rate_bps.filter(|rate| !RATES.contains(rate));
             rate.map(|rate| format!("rate_bps = {rate}: allowed is 1 kbit/s to 100 Gbit/s"))
         };
+
         if let Some(problem) = problem {
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
@@ -103,6 +104,7 @@ impl Measuring {
             duration: Duration::from_secs_f64(seconds),
             interval: rate_bps.map(|rate| Duration::from_secs_f64(bytes as f64 * 8.0 / rate)),
         };
+
         let (waiter, result) = oneshot::channel();
         self.runs.begin_run(settings, waiter, now);
         Ok(Running { settings, name, scheme, result })
@@ -170,6 +172,7 @@ impl Running {
             );
             return Err(ApiError::new(ErrorCode::UnreachableReceiver, problem));
         };
+
         Ok(Measured {
             id: settings.to.0,
             name,

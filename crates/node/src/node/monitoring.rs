@@ -23,6 +23,7 @@ pub(super) fn device(node: &Node) -> Value {
             "rx_packets": heard.frames, "rx_bytes": heard.bytes, "rx_dropped": dropped,
         },
     });
+
     let tunnel = node.tunnel_status().map(|tunnel| {
         let addresses = node.tunnel.iter().flat_map(|tunnel| &tunnel.config.address);
         let addresses = addresses.map(|own| {
@@ -31,6 +32,7 @@ pub(super) fn device(node: &Node) -> Value {
                 "address": own.addr().to_string(), "mask": own.prefix_len(), "family": family,
             })
         });
+
         json!({
             "name": tunnel.device,
             "uptime": uptime,
@@ -42,6 +44,7 @@ pub(super) fn device(node: &Node) -> Value {
             },
         })
     });
+
     let interfaces: Vec<Value> = std::iter::once(radio).chain(tunnel).collect();
     json!({
         "type": "DeviceMonitoring",

@@ -38,6 +38,7 @@ pub(super) fn resolve(
         Recipients::All(_) => return everyone(stack, hint),
         Recipients::Named(names) => names,
     };
+
     let mut listed = Vec::new();
     for name in names {
         let node = resolve_name(stack, name, &hint)?;
@@ -45,6 +46,7 @@ pub(super) fn resolve(
             listed.push(node);
         }
     }
+
     if listed.is_empty() {
         return Err(ApiError::new(ErrorCode::BadRequest, "no receivers given"));
     }
@@ -70,6 +72,7 @@ pub(super) fn resolve_name(
     hint: impl Fn() -> Option<String>,
 ) -> Result<NodeId, ApiError> {
     let topology = stack.topology();
+
     // A name comes first, then an id: a node may be called "7".
     let by_id = || name.parse().ok().map(NodeId).filter(|n| topology.state(*n).is_some());
     let named: Vec<NodeId> = topology.named(name).collect();
@@ -84,6 +87,7 @@ pub(super) fn resolve_name(
         );
         return Err(ApiError::new(ErrorCode::UnknownReceiver, problem));
     }
+
     let Some(node) = first.or_else(by_id) else {
         let known = known_names(stack);
         let problem = if known.is_empty() {
@@ -92,12 +96,15 @@ pub(super) fn resolve_name(
             let question = did_you_mean(name, known.split(", "));
             format!("no node named {name:?} is known; known are: {known}{question}")
         };
+
         return Err(ApiError::new(ErrorCode::UnknownReceiver, problem));
     };
+
     if node == stack.node() {
         let problem = format!("{name} is this very node; name other nodes");
         return Err(ApiError::new(ErrorCode::BadRequest, problem));
     }
+
     if !topology.paths_from(stack.node(), Metric::Unicast).reaches(node) {
         let problem = format!(
             "{name} is known but cannot be reached now; `ncmesh peers` shows who can; known \
@@ -106,6 +113,7 @@ pub(super) fn resolve_name(
         );
         return Err(ApiError::new(ErrorCode::UnreachableReceiver, problem));
     }
+
     Ok(node)
 }
 

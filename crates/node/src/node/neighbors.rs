@@ -55,7 +55,8 @@ impl Noted {
         if new == 0 || is_early {
             return None;
         }
-        (self.wrong_key, self.warned) = (frames, Some(now));
+        self.wrong_key = frames;
+        self.warned = Some(now);
         Some(new)
     }
 

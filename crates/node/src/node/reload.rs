@@ -36,6 +36,7 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         node.change_tunnel(&TunnelChange { scheme: Some(scheme), relay: None, coding: None })?;
         answer.changed.push("[tunnel] scheme".into());
     }
+
     let now = node.clock.now();
     let mut running = node.configuration.clone();
     let mut changed = |setting: &str| answer.changed.push(setting.to_owned());
@@ -49,12 +50,14 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         changed("[node] log");
         (node.set_log)(new.log);
     }
+
     if let Some(dir) = new.inbox.clone()
         && update(&mut running.inbox, &new.inbox)
     {
         changed("[inbox] dir");
         node.use_inbox(dir);
     }
+
     let old = running.inbox_limits.clone();
     let limits = &new.inbox_limits;
     if update(&mut running.inbox_limits, limits) {
@@ -69,9 +72,11 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
                 changed(setting);
             }
         }
+
         node.inbox.limits = new.inbox_limits.clone();
         node.storage.limit(new.inbox_limits.space);
     }
+
     if update(&mut running.hook, &new.hook) {
         changed("[inbox] hook");
         node.hooks.use_command(new.hook.clone());
@@ -82,6 +87,7 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         changed("[radio] rate");
         node.radio.rate = Some(NewRate { rate: port.rate });
     }
+
     if let (Some(old), Some(new), Some(tunnel)) =
         (&mut running.tunnel, &new.tunnel, &mut node.tunnel)
     {
@@ -98,6 +104,7 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         if update(&mut old.announce, &new.announce) {
             changed("[tunnel] announce");
         }
+
         // The kernel was told of all other routes through the device when it was made.
         if old.beyond_addresses().eq(new.beyond_addresses()) {
             if update(&mut old.routes, &new.routes) {
@@ -107,9 +114,11 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
                 changed("[tunnel] accept");
             }
         }
+
         tunnel.gateway.adjust(old.gateway(tunnel.mtu));
         tunnel.config = old.clone();
     }
+
     node.stack.at(now, &mut node.storage).tell(running.profile());
 
     answer.restart = others(&running, new);

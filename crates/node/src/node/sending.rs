@@ -133,6 +133,7 @@ impl Sending {
         handle: &Handle,
     ) {
         let Some(file) = self.files.get_mut(&flow) else { return };
+
         // The entry of an ended transfer is removed elsewhere.
         if shown.iter().any(|t| t.flow == flow && t.stage != Stage::Open) {
             return;

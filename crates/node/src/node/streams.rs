@@ -61,6 +61,7 @@ impl Node {
             let choice = choice.map_err(|unknown| format!("scheme: {unknown}"))?;
             self.streams.scheme = Some(choice.scheme);
         }
+
         for request in &section.send {
             self.send_stream(request).map_err(|e| format!("send: {}", e.error))?;
         }
@@ -80,6 +81,7 @@ impl Node {
             Input::Layers(_) => None,
             Input::Rtp(tracks) => Some(tracks),
         };
+
         let deadline = request.deadline().map_err(bad)?;
         let inputs = rtp.as_deref().map_or_else(|| request.layers.clone(), rtp::ports);
         let ports = Ports::open(&inputs).map_err(|(layer, e)| port_error(&layer, &e))?;
@@ -123,6 +125,7 @@ impl Node {
             Some(port) => self.streams.rtp.join(&request.group, port),
             None => self.streams.rtp.leave(&request.group),
         }
+
         tracing::info!("joined group {}", request.group);
         Ok(())
     }
@@ -141,6 +144,7 @@ impl Node {
             tracing::info!("stream to group {group} ended");
             return Ok(());
         }
+
         Err(no_such_group(group))
     }
 
@@ -158,6 +162,7 @@ impl Node {
             tracing::info!("left group {group}");
             return Ok(());
         }
+
         Err(no_such_group(group))
     }
 
@@ -206,6 +211,7 @@ impl Node {
             let sdp = self.streams.rtp.sdp(&group);
             JoinedGroup { streams, playing, sdp, group }
         };
+
         self.joined_by_users().into_iter().map(joined).collect()
     }
 
@@ -254,12 +260,14 @@ impl Node {
             to: self.name_of(queue.to),
             values: queue_values(&queue, n),
         };
+
         let problem = self.problem(&status);
         let receiving = |receiving: stream::Receiving| StreamReceiving {
             values: receiving_values(&receiving, n),
             playing: self.playing(&status.group),
             problem: problem.clone(),
         };
+
         Stream {
             id: status.flow.to_string(),
             scheme: scheme.into(),

@@ -82,6 +82,7 @@ fn mtu(
 ) -> Result<usize, String> {
     let scheme = choice.entry.name;
     let longest = stack.longest_packet(choice.scheme).unwrap_or(0).min(65_535);
+
     // IP demands a least MTU, and more of IPv6 than of IPv4.
     let mut prefixes = tunnel.announced().into_iter().chain(tunnel.beyond_addresses());
     let has_v6 = prefixes.any(|prefix| prefix.addr().is_ipv6());
@@ -93,6 +94,7 @@ fn mtu(
              frames of {frame}: set [radio] mtu = {more} or more"
         ));
     }
+
     match tunnel.mtu {
         Some(mtu) if mtu > longest => Err(format!(
             "mtu = {mtu}: {scheme} carries up to {longest} in frames of {frame} ([radio] mtu)"
@@ -124,6 +126,7 @@ impl Node {
             let why = "nothing to change: name a scheme, a relay or whether to code";
             return Err(ApiError::new(ErrorCode::BadRequest, why));
         }
+
         if let Some(scheme) = scheme {
             self.use_scheme(scheme)?;
         }
@@ -132,6 +135,7 @@ impl Node {
             let now = self.clock.now();
             self.stack.at(now, &mut self.storage).relay_as(relaying);
         }
+
         Ok(())
     }
 
@@ -149,6 +153,7 @@ impl Node {
         let Tunnel { config, mtu, .. } = tunnel;
         let scheme = choice.entry.name;
         let longest = self.stack.longest_packet(choice.scheme).unwrap_or(0);
+
         // The device's MTU stays: the host has told it to its connections.
         if longest < *mtu {
             return Err(refusal(format!(
@@ -157,6 +162,7 @@ impl Node {
                 device = config.device
             )));
         }
+
         tracing::info!("packets leave by {scheme}, no longer by {}", tunnel.scheme.entry.name);
         tunnel.scheme = choice;
         Ok(())
@@ -218,6 +224,7 @@ impl Node {
             GroupAction::Send { group, .. } => !tunnel.group_flows.contains_key(group),
             _ => false,
         };
+
         if begins && self.stack.streams().len() >= MAX_KNOWN_STREAMS {
             return Err(Dropped::Groups);
         }
@@ -245,6 +252,7 @@ impl Node {
                         let layers = [GROUP_LAYER.to_owned()];
                         let deadline = is_real_time(&packet).then_some(REAL_TIME_DEADLINE);
                         let new = NewStream { group: &group, layers: &layers, deadline };
+
                         // Not every scheme has deadlines.
                         let opened = match stack.open_stream(scheme, new) {
                             Err(StreamError::NoDeadlines) => {
@@ -252,18 +260,21 @@ impl Node {
                             }
                             opened => opened,
                         };
+
                         let flow = opened.map_err(|_| Dropped::Groups)?;
                         tracing::info!("stream {flow} carries multicast to {group}");
                         tunnel.group_flows.insert(group, flow);
                         flow
                     }
                 };
+
                 let sent = stack.send_stream_packet(scheme, flow, 0, &packet);
                 sent.map_err(|e| match e {
                     StreamPacketError::TooLong { .. } => Dropped::TooLong,
                     StreamPacketError::Burst => Dropped::Full,
                     _ => Dropped::Groups,
                 })?;
+
                 tunnel.gateway.handle_group_sent(&packet);
                 Ok(())
             }
@@ -337,6 +348,7 @@ impl Node {
             let is_address = leads.prefix.prefix_len() == leads.prefix.max_prefix_len();
             is_address && leads.announced_by.len() > 1
         });
+
         twice.map(|leads| {
             let types::TunnelRoute { announced_by, .. } = self.route(leads.clone());
             let address = leads.prefix.addr();

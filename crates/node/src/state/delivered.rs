@@ -51,6 +51,7 @@ impl Delivered {
     /// Reads the newest 4,096 entries of the list. Damaged lines are skipped.
     pub(super) fn open(state: &Root) -> io::Result<Self> {
         let found = tail(state)?;
+
         // A crash while appending leaves half a line at the end.
         let whole = |line: &&[u8]| Delivery::from_line(line).is_some();
         let lines: Vec<&[u8]> = found.split(|byte| *byte == b'\n').filter(whole).collect();
@@ -122,6 +123,7 @@ fn tail(state: &Root) -> io::Result<Vec<u8>> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(bytes),
         other => other?,
     };
+
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(LONGEST)))?;
     file.take(LONGEST).read_to_end(&mut bytes)?;

@@ -85,6 +85,7 @@ impl OutgoingFile {
             let state = final_state(*code)?;
             Some((NodeId(*node), state))
         });
+
         Ok(Self {
             manifest: Manifest::try_from(&record.manifest)?,
             path: record.path,
@@ -118,6 +119,7 @@ impl OutgoingFile {
             limit_bps: self.allowance.limit_bps,
             priority: self.priority,
         };
+
         Ok(serde_json::to_vec_pretty(&record)?)
     }
 }
@@ -184,6 +186,7 @@ impl OutgoingJournal {
                 }
                 _ => continue,
             }
+
             let read = self.state.read(&path, LONGEST);
             match read.map(|bytes| OutgoingFile::from_json(&bytes)) {
                 Ok(Ok(file)) => left.files.push(file),
@@ -196,6 +199,7 @@ impl OutgoingJournal {
                 Err(e) => drop(left.damaged.insert(self.move_aside(&path, &e))),
             }
         }
+
         Ok(left)
     }
 

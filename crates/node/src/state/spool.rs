@@ -85,6 +85,7 @@ impl Spool {
                 self.state.remove(&name)?;
             }
         }
+
         Ok(())
     }
 

@@ -41,6 +41,7 @@ fn deliver_in(inbox: &Path, manifest: &Manifest) -> io::Result<Option<PathBuf>> 
         Err(e) if e.kind() == ErrorKind::NotFound => return find_delivered(&inbox, manifest),
         other => other?,
     };
+
     if hash_of(&part)? != manifest.hash {
         return Ok(None);
     }
@@ -60,6 +61,7 @@ pub(super) fn find_delivered(inbox: &Root, manifest: &Manifest) -> io::Result<Op
             return Ok(Some(inbox.join(name)));
         }
     }
+
     Ok(None)
 }
 
@@ -77,6 +79,7 @@ fn place(part: &Path, inbox: &Root, manifest: &Manifest) -> io::Result<PathBuf> 
             Err(e) => return Err(e),
         }
     }
+
     Err(io::Error::new(ErrorKind::AlreadyExists, "every name is taken"))
 }
 
@@ -86,6 +89,7 @@ fn names(name: &str) -> impl Iterator<Item = PathBuf> {
         Some(at) if at > 0 => name.split_at(at),
         _ => (name, ""),
     };
+
     let first = std::iter::once(PathBuf::from(name));
     let stem = stem.to_owned();
     let extension = extension.to_owned();
@@ -101,6 +105,7 @@ fn is_same(inbox: &Root, name: &Path, manifest: &Manifest) -> io::Result<bool> {
         }
         opened => opened?,
     };
+
     if file.metadata()?.len() != manifest.geometry.size() {
         return Ok(false);
     }

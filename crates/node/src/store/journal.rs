@@ -82,6 +82,7 @@ impl Journal {
                 false => Ok(None),
             };
         };
+
         file.set_len(claims.length)?;
         Ok(Some((Self { file }, claims)))
     }

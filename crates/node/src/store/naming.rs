@@ -52,6 +52,7 @@ pub(super) fn name_in<'a>(
 /// [`NameRefused`] if no file can have it, though one of another name can be made.
 pub(super) fn check(inbox: &Root, parts: &str, name: &str) -> io::Result<()> {
     let Err(first) = made(inbox, parts, name) else { return Ok(()) };
+
     // A full disk or a lack of descriptors refuses every name, and may be over the next time.
     made(inbox, parts, "a")?;
     match made(inbox, parts, name) {
@@ -88,8 +89,10 @@ fn alternative(name: &str) -> String {
         Some(at) if at > 0 && plain.len() - at <= LONGEST_ALTERNATIVE / 2 => plain.split_at(at),
         _ => (plain.as_str(), ""),
     };
+
     let room = LONGEST_ALTERNATIVE - extension.len();
     let stem = &stem[..stem.len().min(room)];
+
     // FAT takes no dots or spaces at the end.
     format!("{stem}{extension}").trim_end_matches(['.', ' ']).to_owned()
 }

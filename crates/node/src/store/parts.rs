@@ -43,6 +43,7 @@ pub fn collect(
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened?,
     };
+
     if !inbox.has(DIR)? {
         return Ok(Vec::new());
     }
@@ -53,6 +54,7 @@ pub fn collect(
             discard(&inbox, *flow);
             continue;
         };
+
         let age = now.duration_since(part.changed).unwrap_or_default();
         if part.bytes > 0 && age <= keep {
             kept.push(part);
@@ -60,6 +62,7 @@ pub fn collect(
             tracing::info!("{flow}: {:?} was not finished and is removed", part.manifest.name);
         }
     }
+
     kept.sort_by_key(|part| part.changed);
     let surplus = kept.len().saturating_sub(MAX_PARTS);
     for part in kept.drain(..surplus) {
@@ -90,6 +93,7 @@ fn read(inbox: &Root, flow: FlowId) -> Option<Part> {
 /// Removes part and journal of a flow, unless it is being received. Returns whether they are gone.
 fn discard(inbox: &Root, flow: FlowId) -> bool {
     let Places { part, journal } = Places::new(flow);
+
     // Held until both are gone.
     let lock = inbox.open_to_read(&journal);
     if lock.as_ref().is_ok_and(|journal| journal.try_lock().is_err()) {

@@ -58,18 +58,21 @@ fn prepare_in(
     let places = Places::new(manifest.flow);
     inbox.make_dir(DIR)?;
     let earlier = Journal::resume(&inbox, &places.journal, manifest)?;
+
     // The daemon may have stopped after it gave the file its name, and before it recorded that or
     // removed the other name.
     if earlier.is_some() && find_delivered(&inbox, manifest)?.is_some() {
         inbox.remove(&places.part)?;
         return Ok(Prepared::Delivered);
     }
+
     // The journal comes first: its lock keeps the part file.
     let is_new = earlier.is_none();
     let opened = match earlier {
         Some(found) => Ok(found),
         None => Journal::create(&inbox, &places.journal, manifest).map(|new| (new, Claims::none())),
     };
+
     let prepared = opened.and_then(|(journal, claims)| {
         let part = open_part(&inbox, &places.part, manifest)?;
         let have = verified(&part, manifest, &claims);
@@ -82,10 +85,12 @@ fn prepare_in(
         let incoming = Incoming { part, journal, inbox: dir.to_owned(), used };
         Ok(Prepared::Receiving(incoming, have))
     });
+
     if prepared.is_err() && is_new {
         // A part that cannot be removed now is collected as a part without contents.
         let _ = remove(&inbox, &places);
     }
+
     prepared
 }
 
@@ -139,6 +144,7 @@ fn verified(part: &File, manifest: &Manifest, claims: &Claims) -> BatchSet {
             have.insert(*batch);
         }
     }
+
     have
 }
 

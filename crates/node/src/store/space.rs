@@ -29,6 +29,7 @@ pub(super) fn used(inbox: &Root, limits: &SpaceLimits) -> io::Result<u64> {
             bytes = bytes.saturating_add(inbox.allocated(Path::new(dir).join(name))?);
         }
     }
+
     Ok(bytes)
 }
 
@@ -42,6 +43,7 @@ pub(crate) fn check(on: impl AsFd, used: u64, bytes: u64, limits: &SpaceLimits) 
         let problem = format!("{bytes} bytes are needed, and {free} are free above the reserve");
         return Err(io::Error::new(ErrorKind::StorageFull, problem));
     }
+
     match limits.max_bytes {
         Some(most) if used.saturating_add(bytes) > most => {
             let problem = format!("{bytes} bytes are needed, and max_bytes leaves {}", {

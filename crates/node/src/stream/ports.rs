@@ -95,6 +95,7 @@ impl Ports {
                 }
             }))
         });
+
         self.readers.insert(group.to_owned(), readers.collect());
     }
 
@@ -144,6 +145,7 @@ async fn read(
     let mut in_a_row = 0;
     loop {
         let begin = Instant::now();
+
         // An error shows when it is read.
         let _ = socket.readable().await;
         in_a_row = if begin.elapsed() < SHORT { in_a_row + 1 } else { 0 };
@@ -166,6 +168,7 @@ async fn read(
                 Some(count) => gathered = count,
             }
         }
+
         socket = UdpSocket::from_std(port)?;
         in_a_row = 0;
     }
@@ -190,6 +193,7 @@ async fn hand_on(
             let packets = datagrams.map(packet).map(|packet| IngressPacket { flow, layer, packet });
             ingress.send(packets.collect()).await.ok()?;
         }
+
         count += received;
         if received < BATCH {
             return Some(count);

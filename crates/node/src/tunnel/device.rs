@@ -104,6 +104,7 @@ impl Device {
         let name = config.device.clone();
         let own = config.clone();
         let failed = |e| DeviceError::Failed(name.clone(), e);
+
         // A thread of its own, for it may enter another namespace.
         let made = std::thread::spawn(move || make(&own, mtu)).join();
         let made = made.map_err(|_| failed(io::Error::other("its thread panicked")))?;
@@ -171,11 +172,13 @@ fn make(config: &TunnelConfig, mtu: usize) -> Result<Made, DeviceError> {
         ErrorKind::ResourceBusy => DeviceError::InUse(config.device.clone()),
         _ => DeviceError::Failed(config.device.clone(), e),
     };
+
     // Asked before the device is: what opens it does not say what was missing.
     if let Err(e) = File::options().read(true).write(true).open("/dev/net/tun") {
         let missing = !matches!(e.kind(), ErrorKind::PermissionDenied);
         return Err(if missing { DeviceError::NoTun(e) } else { DeviceError::NoRights(e) });
     }
+
     let builder = DeviceBuilder::new().name(&config.device).enable(false);
     let device = builder.build_sync().map_err(failed)?;
     let index = device.if_index().map_err(failed)?;
@@ -211,6 +214,7 @@ impl Look {
                     let _ = upkeep.send(Upkeep::Failed(e));
                 }
             }
+
             std::thread::sleep(LOOK_PAUSE);
         }
     }
@@ -234,6 +238,7 @@ impl Look {
             LinkAttribute::IfName(shown) => Some(shown),
             _ => None,
         });
+
         let of = || LinkUnspec::new_with_index(self.index);
         let mut is_up = link.header.flags.contains(LinkFlags::Up);
         if let Some(other) = shown.filter(|shown| *shown != name) {
@@ -242,6 +247,7 @@ impl Look {
                 handle.link().set(of().down().build()).execute().await?;
                 handle.link().set(of().name(name.clone()).build()).execute().await
             };
+
             renamed.await.map_err(|e| failed(reason(e)))?;
             is_up = false;
         } else if !is_up {
@@ -261,6 +267,7 @@ impl Look {
                 Err(e) => return Err(DeviceError::Address(*own, e)),
             }
         }
+
         for prefix in self.config.beyond_addresses() {
             match add_route(&handle, self.index, prefix).await {
                 Ok(()) => changes.push(format!("the route to {prefix} was gone")),
@@ -268,6 +275,7 @@ impl Look {
                 Err(e) => return Err(DeviceError::Route(prefix, e)),
             }
         }
+
         driven.abort();
         Ok(changes)
     }
@@ -296,6 +304,7 @@ async fn set_up(config: &TunnelConfig, index: u32, mtu: usize) -> Result<(), Dev
         let added = handle.address().add(index, own.addr(), own.prefix_len()).execute().await;
         added.map_err(|e| DeviceError::Address(*own, reason(e)))?;
     }
+
     // Addresses within the prefixes lead there already.
     for prefix in config.beyond_addresses() {
         add_route(&handle, index, prefix).await.map_err(|e| DeviceError::Route(prefix, e))?;

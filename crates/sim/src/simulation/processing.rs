@@ -112,7 +112,9 @@ mod tests {
             assert_eq!(*inboxes.pop(at).unwrap().1, n.to_be_bytes());
             let ms = at.since(last).as_secs_f64() * 1e3;
             assert!((1.0..=3.0).contains(&ms), "{ms}");
-            (sum, squares, last) = (sum + ms, squares + ms * ms, at);
+            sum += ms;
+            squares += ms * ms;
+            last = at;
         }
         // Mean 2 and variance 4 / 12, within four standard deviations of either.
         let mean = sum / 20_000.0;

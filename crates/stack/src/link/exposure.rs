@@ -133,7 +133,8 @@ impl Exposure {
     pub(super) fn take_share(&mut self, look: Look) -> f64 {
         let Look { span, rate, .. } = look;
         let airtime = self.frames * (2.0 * rate.frame + HELLO * rate.byte) + self.bytes * rate.byte;
-        (self.frames, self.bytes) = (0.0, 0.0);
+        self.frames = 0.0;
+        self.bytes = 0.0;
         airtime.min(span) / span
     }
 

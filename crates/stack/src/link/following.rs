@@ -76,7 +76,8 @@ fn estimates_follow_steps() {
         let mut before = any(rng);
         let mut after = any(rng);
         while (before - after).abs() < STEP {
-            (before, after) = (any(rng), any(rng));
+            before = any(rng);
+            after = any(rng);
         }
         Box::new(move |s| if s < BEFORE_S as f64 { before } else { after })
     };

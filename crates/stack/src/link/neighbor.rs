@@ -128,7 +128,8 @@ impl Neighbor {
         }
 
         self.long.add(sent(long, before[1]), self.long_heard, clear);
-        (self.short_heard, self.long_heard) = (0, 0);
+        self.short_heard = 0;
+        self.long_heard = 0;
         self.hello = (received.counter, received.at, [short, long]);
         self.interval = hello.interval;
         self.missing = hello.missing().collect();

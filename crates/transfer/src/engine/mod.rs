@@ -83,6 +83,7 @@ impl<C: Carrier> FileMulticast<C> {
     fn announce_open(&mut self, cx: &mut Context<'_>) {
         let Transfers { sources, announcements, .. } = &mut self.transfers;
         for source in sources.values_mut() {
+            // Sources answer lies about them, and confirm ends that no receiver denied.
             source.answer_lie(cx.epoch, cx.now);
             source.confirm_end(cx);
         }
@@ -116,6 +117,8 @@ impl<C: Carrier> FileMulticast<C> {
         if self.is_idle() {
             return;
         }
+
+        // The carrier first: it may give up relayed transfers.
         self.carrier.tick(cx);
         self.transfers.pace.forget_open(cx.now);
         self.drop_known_announcements(cx);
@@ -143,6 +146,8 @@ impl<C: Carrier> FileMulticast<C> {
         let claimed = sinks.iter().filter_map(|(flow, sink)| Some((*flow, sink.claimed_end?)));
         for (flow, claim) in claimed.collect::<Vec<_>>() {
             if cx.now.since(claim.at) < END_STANDS {
+                // Until the claim has stood for long it is denied: the source hears that this node
+                // goes on.
                 if claim.is_of_receiver {
                     self.transfers.acknowledge(cx, flow);
                 }
@@ -156,8 +161,8 @@ impl<C: Carrier> FileMulticast<C> {
 
     /// Stops repeating announcements that all neighbours have.
     fn drop_known_announcements(&mut self, cx: &Context<'_>) {
-        let neighbors = || cx.topology.links_from(cx.me).map(|(to, _)| to);
-        self.transfers.announcements.drop_acknowledged(neighbors);
+        let neighbours = || cx.topology.links_from(cx.me).map(|(to, _)| to);
+        self.transfers.announcements.drop_acknowledged(neighbours);
     }
 
     /// Returns whether nothing needs housekeeping.

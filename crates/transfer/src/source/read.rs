@@ -64,6 +64,8 @@ impl FileSource {
             },
         )?;
         self.read_failures = 0;
+
+        // The file may have changed since it was announced.
         if self.tree.leaf(batch) != Some(&merkle::leaf(&self.scratch)) {
             return Err(LoadError::Failed(SendFailure::Changed));
         }

@@ -12,6 +12,7 @@ fn cross(scheme: Scheme, e_x: f64, e_oh: f64, generation: usize, field: Field) -
 }
 
 /// A mean over trials, and its standard error.
+#[derive(Clone, Copy)]
 struct Mean {
     value: f64,
     error: f64,

@@ -143,7 +143,8 @@ fn bursts_beyond_a_max_wait_outside_the_source() {
 fn fractions_of_packets_are_carried_in_time() {
     let mut network = figure_3(0.3);
     for session in &mut network.sessions {
-        (session.rate, session.arrivals) = (Some(0.3), Kind::Constant);
+        session.rate = Some(0.3);
+        session.arrivals = Kind::Constant;
     }
     let found = outcome(&network, &Setup { warm_up: 0, ..setup(Policy::Mmt, 10_000) });
     assert!(found.queues.iter().all(|queue| queue.dropped.iter().sum::<u64>() == 0));

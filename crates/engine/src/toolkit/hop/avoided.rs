@@ -11,8 +11,8 @@ use crate::topology::{Metric, Paths};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
-/// Time for which a neighbour is avoided. It is tried again then, which costs seconds, so links
-/// that were bad for a while come back.
+/// Time for which a neighbour is avoided. Then it is tried again, so that links which were bad for
+/// a while come back. That costs seconds if it still is bad.
 const AVOIDED: Duration = Duration::from_secs(30);
 /// Most neighbours that are kept. Of more, the one that was avoided first is tried again.
 const MAX_AVOIDED: usize = 64;
@@ -56,8 +56,8 @@ pub fn around(
     metric: Metric,
     is_out: impl Fn(NodeId) -> bool,
 ) -> Option<NodeId> {
-    let neighbors = cx.topology.links_from(cx.me).map(|(node, _)| node);
-    let usable = neighbors.filter(|node| !is_out(*node) && !paths.leads_over(*node, cx.me));
+    let neighbours = cx.topology.links_from(cx.me).map(|(node, _)| node);
+    let usable = neighbours.filter(|node| !is_out(*node) && !paths.leads_over(*node, cx.me));
     let costs = usable.filter_map(|node| {
         let to = cx.topology.delivery(cx.me, node);
         let back = cx.topology.delivery(node, cx.me);
@@ -91,9 +91,9 @@ mod tests {
     fn of_too_many_the_first_are_tried_again() {
         let mut avoided = Avoided::default();
         for node in 0..=MAX_AVOIDED as u16 {
-            avoided.avoid(NodeId(node), at(node.into()) + AVOIDED);
+            avoided.avoid(NodeId(node), Instant::from_nanos(node.into()));
         }
-        let now = at(MAX_AVOIDED as u64);
+        let now = at(1);
         assert!(!avoided.contains(NodeId(0), now) && avoided.contains(NodeId(1), now));
     }
 }

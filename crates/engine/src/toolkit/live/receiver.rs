@@ -69,6 +69,8 @@ impl Shortfall {
     pub fn handle_announcement(&mut self, sent: &[u32], counters: &mut Receiving) {
         let mut padded = [0; LAYERS];
         padded.iter_mut().zip(sent).for_each(|(padded, sent)| *padded = *sent);
+
+        // Packets that came before the first announcement are not among those that it counts.
         let early = self.before.map_or(counters.packets, |before| before.early);
         if let Some(before) = self.before {
             for layer in 0..LAYERS {
@@ -140,7 +142,11 @@ impl Listener for Receiver {
         let offered =
             |layer: usize| f64::from(current.sent[layer].wrapping_sub(before.sent[layer]));
         let all: u64 = current.packets.iter().sum();
+
+        // The source counts packets; their mean length here makes bytes of them.
         let length = if all > 0 { current.bytes as f64 / all as f64 } else { INITIAL_LENGTH };
+
+        // The difference to the last announcement is one span.
         self.spans.push_back(Span {
             seconds: now.since(before.at).as_secs_f64(),
             received: (current.bytes - before.bytes) as f64,
@@ -218,6 +224,8 @@ impl Receiver {
         let minimum_bps = self.counters.minimum_bps;
         let base = self.sum(|span| span.base_received);
         let base_offered = self.sum(|span| span.base_offered);
+
+        // The worst problem first. A source that sends less is no fault of the path.
         if rate_bps == 0.0 && offered_bps > 0.0 {
             Some(StreamProblem::NothingArrives { offered_bps })
         } else if base < NEARLY * base_offered {

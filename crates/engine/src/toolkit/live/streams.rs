@@ -78,6 +78,8 @@ impl<L: Live, J> Streams<L, J> {
         let sent = vec![0; layers.len()];
         let contents = Contents { group: group.to_owned(), layers: layers.to_vec(), sent };
         let announcement = Announcement { flow, version: 1, terms, contents };
+
+        // Names that do not fit a frame could never be announced.
         let mut body = Vec::new();
         announcement.put(&mut Writer::new(&mut body));
         if body.len() > cx.mtu {
@@ -125,6 +127,7 @@ impl<L: Live, J> Streams<L, J> {
             _ => {}
         }
 
+        // Only this node's own streams, and layers that they have.
         let is_sent = live.part().source.is_some() && layer < live.part().layers.len();
         if is_sent { Ok(live) } else { Err(StreamPacketError::Unknown) }
     }
@@ -148,6 +151,8 @@ impl<L: Live, J> Streams<L, J> {
     pub fn leave(&mut self, group: &str) -> Option<Vec<FlowId>> {
         self.joined.remove(group)?;
         let mut received = Vec::new();
+
+        // All streams to the group end here, as far as they were received.
         for flow in self.to(group).collect::<Vec<_>>() {
             if let Some(live) = self.known.get_mut(&flow)
                 && live.part_mut().receiver.take().is_some()

@@ -83,6 +83,9 @@ impl Seconds {
             return;
         }
         let first = Second { lowest: number, highest: number, packets: 0 };
+
+        // It belongs to the second in which its source sent it. A few seconds stay open for late
+        // packets.
         let second = self.waiting.entry(index).or_insert(first);
         second.lowest = second.lowest.min(number);
         second.highest = second.highest.max(number);

@@ -107,7 +107,8 @@ impl Core {
         // The sender is the previous hop from now on, whoever was it before.
         let Some(flow) = self.flows.get_mut(&instance) else { return Err(DropReason::Stale) };
         self.regions_outdated |= flow.previous_hop != Some(frame.sender);
-        (flow.previous_hop, flow.last_heard) = (Some(frame.sender), cx.now);
+        flow.previous_hop = Some(frame.sender);
+        flow.last_heard = cx.now;
 
         // The frame may say that the source gave up older generations. What is decoded of them is
         // handed up now.

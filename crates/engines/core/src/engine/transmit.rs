@@ -160,7 +160,8 @@ impl Core {
             };
 
             let Some(mut feedback) = feedback else { continue };
-            (feedback.to, feedback.number) = (to, queued.number);
+            feedback.to = to;
+            feedback.number = queued.number;
             feedback.links = self.meter.report(to);
 
             // The previous hop may not hear this node, and another one passes the feedback on.

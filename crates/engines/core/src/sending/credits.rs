@@ -71,7 +71,8 @@ impl Credits {
 
     /// Drops all credit: the next hop lacks nothing.
     pub(super) fn clear(&mut self) {
-        (self.alone, self.surcharge) = (0.0, 0.0);
+        self.alone = 0.0;
+        self.surcharge = 0.0;
     }
 
     /// Combines the generation with `partner` from now on, at a surcharge of `ratio` for each
@@ -87,7 +88,8 @@ impl Credits {
 
     /// Ends the combination: the generation goes alone.
     pub(crate) fn unpair(&mut self) {
-        (self.partner, self.surcharge) = (None, 0.0);
+        self.partner = None;
+        self.surcharge = 0.0;
     }
 
     // ---- state

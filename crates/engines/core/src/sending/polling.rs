@@ -114,7 +114,8 @@ impl Polling {
 
     /// Notes that the previous hop polls, and that the answer is up to the next hop.
     pub(crate) fn request(&mut self) {
-        (self.state, self.copies) = (State::Requested, None);
+        self.state = State::Requested;
+        self.copies = None;
     }
 
     /// Notes that a count frame goes on the air: one of `copies` broadcasts, or unicast if `None`.
@@ -127,7 +128,9 @@ impl Polling {
         self.copies = more_follow.then_some(Copies { number, sent: sent + 1 });
         if !more_follow {
             self.attempts += 1;
-            (self.state, self.unanswered, self.last_event) = (State::Waiting, true, now);
+            self.state = State::Waiting;
+            self.unanswered = true;
+            self.last_event = now;
         }
 
         number
@@ -139,10 +142,13 @@ impl Polling {
     pub(crate) fn handle_answer(&mut self, progress: u16, now: Instant) {
         // Innovative packets at any node behind this one show that the path works.
         if progress > self.progress {
-            (self.progress, self.attempts) = (progress, 0);
+            self.progress = progress;
+            self.attempts = 0;
         }
-        (self.last_event, self.last_answer) = (now, Some(now));
-        (self.copies, self.unanswered) = (None, false);
+        self.last_event = now;
+        self.last_answer = Some(now);
+        self.copies = None;
+        self.unanswered = false;
     }
 
     /// Handles a request for more packets, from the next hop or a node behind it. A node that

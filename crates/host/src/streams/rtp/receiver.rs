@@ -79,6 +79,8 @@ impl RtpReceiver {
         };
 
         let other = self.source.filter(|source| source.flow != flow);
+
+        // One source at a time plays: another one is refused until that is silent.
         if other.is_some_and(|source| now < source.heard + SILENCE) {
             self.refused += 1;
             return;
@@ -148,6 +150,7 @@ impl Content {
             }
             Kind::Sdp => Self::Sdp(sdp::read_travelled(rest)?),
             Kind::Rtp => {
+                // The count of base packets before it tells how many of a gap are of the base.
                 let (count, datagram) = rest.split_first_chunk()?;
                 let rtp = RtpPacket::read(datagram)?;
                 Self::Rtp(Arrival {
@@ -247,6 +250,8 @@ impl TrackReceiver {
     }
 
     fn handle(&mut self, arrival: Arrival, now: Instant) {
+        // A number far from the next one, or packets that are late all the time, mean another
+        // sequence.
         let is_stalled = self.late_since.is_some_and(|since| now >= since + STALL);
         let ahead = arrival.sequence.wrapping_sub(self.next as u16) as i16;
         let is_far = ahead.unsigned_abs() > MAX_JUMP || ahead < 0 && is_stalled;
@@ -257,6 +262,7 @@ impl TrackReceiver {
             *self = Self { number, ..Self::new(&arrival, now) };
         }
 
+        // Numbers of 16 bits are continued to 64, so that they can be compared.
         let Arrival { sequence, held, .. } = arrival;
         let ahead = sequence.wrapping_sub(self.next as u16) as i16;
         let number = self.next.wrapping_add_signed(ahead.into());
@@ -274,6 +280,8 @@ impl TrackReceiver {
         {
             patience.note(now - first.at, now);
         }
+
+        // A copy is dropped.
         if let Entry::Vacant(place) = self.held.entry(number) {
             place.insert(held);
             self.evidence.push_back(Evidence { number, at: now });
@@ -283,6 +291,7 @@ impl TrackReceiver {
     /// Plays packets in order, as far as none is missing that is worth a wait.
     fn play(&mut self, number: u8, now: Instant, out: &mut VecDeque<Playable>) {
         loop {
+            // A gap is waited for while a packet may still come, and while there is room.
             let evidence = self.evidence.front();
             if let Some(gap) = self.gap() {
                 let until = evidence.map(|first| first.at + self.patience(gap).wait());
@@ -293,6 +302,7 @@ impl TrackReceiver {
                 self.skip(gap);
             }
 
+            // Play the next packet, under a number that the player has not seen.
             let Some((_, held)) = self.held.pop_first() else { return };
             self.next += 1;
             self.base_before = held.base_before.wrapping_add(u16::from(held.is_base));
@@ -332,6 +342,8 @@ impl TrackReceiver {
 
     /// Gives up the packets of a gap. Packets of the base leave a gap for the player, too.
     fn skip(&mut self, gap: Gap) {
+        // Missing enhancement packets leave no gap in the numbers: the player need not know of
+        // them.
         let Some((&number, head)) = self.held.first_key_value() else { return };
         self.number = self.number.wrapping_add(gap.base);
         if gap.missing > gap.base.into() {

@@ -75,6 +75,7 @@ pub fn read(text: &str) -> Result<Vec<Track>, SdpError> {
         return Err(SdpError::NotSdp);
     }
 
+    // A track begins with its medium; attributes belong to the track before them.
     let mut tracks: Vec<Track> = Vec::new();
     for line in lines {
         if let Some(media) = line.strip_prefix("m=") {
@@ -101,6 +102,7 @@ pub(super) fn read_travelled(text: &[u8]) -> Option<Vec<Track>> {
     let text = core::str::from_utf8(text).ok()?;
     let mut tracks: Vec<Track> = Vec::new();
     for track in read(text).ok()? {
+        // On its way a track is named by its port. A track that is left out keeps its place.
         let distance = track.port.checked_sub(TRAVEL_PORT)?;
         let number = usize::from(distance / PORTS_PER_TRACK);
         let is_next = distance.is_multiple_of(PORTS_PER_TRACK) && number >= tracks.len();
@@ -123,6 +125,7 @@ pub fn check(tracks: &[Track]) -> Result<(), SdpError> {
         return Err(SdpError::Count(tracks.len()));
     }
     for (at, track) in tracks.iter().enumerate() {
+        // RTP and RTCP of a track take two ports next to each other.
         let overlaps = |other: &&Track| track.port.abs_diff(other.port) < PORTS_PER_TRACK;
         if tracks[..at].iter().any(|other| overlaps(&other)) {
             return Err(SdpError::Port(track.port));

@@ -99,6 +99,7 @@ impl RtpSender {
         now: Instant,
         out: &mut Vec<LayerPacket>,
     ) {
+        // The port tells the track.
         let index = port / usize::from(sdp::PORTS_PER_TRACK);
         let Some(track) = self.tracks.get_mut(index) else { return };
         let number = index as u8;
@@ -148,6 +149,8 @@ impl TrackSender {
         datagram: &[u8],
         out: &mut Vec<LayerPacket>,
     ) {
+        // The codec's marks tell the layer, or that the packet goes with the frame that it belongs
+        // to.
         let earlier = self.frame.filter(|frame| frame.timestamp == rtp.timestamp);
         let layer = match (self.marks.mark(rtp.payload), earlier) {
             (Mark::Layer(layer), _) => layer,
@@ -186,6 +189,7 @@ impl TrackSender {
         datagram: &[u8],
         out: &mut Vec<LayerPacket>,
     ) {
+        // The header says whether a frame begins, and how many packets of the base came before.
         let is_first = self.last_timestamp.replace(timestamp) != Some(timestamp);
         let first = if is_first { FIRST_OF_FRAME } else { 0 };
         let mut packet = vec![Kind::Rtp as u8 | first | number];

@@ -65,8 +65,10 @@ impl CodedBuffer {
     pub(super) fn clear(&mut self, now: Instant) {
         self.decoder.clear();
         self.check = Check::Open(Vec::new());
-        (self.credit, self.earned) = (0.0, 0.0);
-        (self.renewals, self.renewed_at) = (0, now);
+        self.credit = 0.0;
+        self.earned = 0.0;
+        self.renewals = 0;
+        self.renewed_at = now;
     }
 
     /// Takes a packet in if it is innovative, and returns whether it is.
@@ -122,7 +124,8 @@ impl CodedBuffer {
     /// Allows `credit` packets more, within the bound.
     pub(super) fn add_credit(&mut self, credit: f64, now: Instant) {
         if now.since(self.renewed_at) >= RENEWALS.pause(self.renewals) {
-            (self.earned, self.renewed_at) = (0.0, now);
+            self.earned = 0.0;
+            self.renewed_at = now;
             self.renewals = self.renewals.saturating_add(1);
         }
 
