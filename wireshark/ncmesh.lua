@@ -489,13 +489,10 @@ end
 
 function ncmesh.dissector(tvb, pinfo, root)
   local length = tvb:len()
-  if length > 0 and tvb(0, 1):uint() < SHORTEST_PAYLOAD and tvb(0, 1):uint() < length then
-    local padded = length
-    tvb = tvb(1, tvb(0, 1):uint()):tvb()
-    length = tvb:len()
-    if length == 0 or tvb(0, 1):bitfield(0, 4) ~= MARK then return 0 end
-    ncmesh.dissector(tvb, pinfo, root)
-    return padded
+  local told = length > 0 and tvb(0, 1):uint() or 0
+  if told >= SHORTEST and told < SHORTEST_PAYLOAD and told < length then
+    ncmesh.dissector(tvb(1, told):tvb(), pinfo, root)
+    return length
   end
   if length == 0 or tvb(0, 1):bitfield(0, 4) ~= MARK then return 0 end
   pinfo.cols.protocol = "ncmesh"

@@ -99,5 +99,6 @@ fn as_json(survey: &Survey) -> Value {
     });
     let finding = |Finding { cost, command }| json!({ "cost": cost, "command": command });
     let findings: Vec<Value> = survey.findings().into_iter().map(finding).collect();
+    let others: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
     json!({ "interface": name, "mtu": mtu, "wifi": wifi, "others": others, "findings": findings })
 }

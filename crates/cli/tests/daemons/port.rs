@@ -326,6 +326,8 @@ fn doctor_names_what_an_interface_costs_and_who_else_uses_it() {
     let json: serde_json::Value = serde_json::from_str(&doctor("mesh0 --json").1).unwrap();
     assert_eq!(json[0]["others"], serde_json::json!(["babeld"]));
     assert_eq!(json[0]["findings"][0]["command"], "ip link set mesh0 mtu 1500");
+    // It is on another interface, as its arguments say.
+    assert_eq!(doctor("lo").1, "lo: no radio, MTU 65536\n  nothing costs throughput here\n");
     // Without a radio an interface has to be named, and be there.
     assert_eq!(doctor("").0, Some(1));
     assert_eq!(doctor("nowhere0").0, Some(1));

@@ -53,6 +53,29 @@ fn a_hello() {
 }
 
 #[test]
+fn a_hello_with_a_long_address() {
+    let body = HELLO.replace("61 81", "61 21").replace("0a010009", "0200000000070000");
+    let fields = [
+        ("ncmesh.hello.has_address", "0"),
+        ("ncmesh.hello.long_address", "0x0200000000070000"),
+        ("ncmesh.proofs.of", "7"),
+    ];
+    shows(0, 0, &body, &fields);
+}
+
+#[test]
+fn a_frame_that_ethernet_padded() {
+    let Some(tshark) = Tshark::new() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let frame = open_frame(0, 1, &[]);
+    let padded = [&[frame.len() as u8][..], &frame, &[0; 4]].concat();
+    assert_eq!(padded.len(), 46);
+    let pcap = forge(dir.path(), &[padded]);
+    let shown = tshark.fields(&pcap, ["ncmesh.sender", "ncmesh.type", "ncmesh.malformed"]);
+    assert_eq!(shown, [["7", "probe", ""]]);
+}
+
+#[test]
 fn a_probe() {
     shows(0, 1, "0000", &[("ncmesh.type", "probe"), ("ncmesh.probe.padding", "0000")]);
 }

@@ -212,6 +212,7 @@ fn family(socket: &Socket) -> io::Result<u16> {
 }
 
 /// Headers of a question.
+#[derive(Clone, Copy)]
 struct Header {
     kind: u16,
     flags: u16,
@@ -332,7 +333,7 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn type_and_channel_are_read_from_a_whole_answer() {
-        let digits: Vec<char> = ADHOC.chars().filter(|c| c.is_ascii_hexdigit()).collect();
+        let digits: Vec<char> = ADHOC.chars().filter(char::is_ascii_hexdigit).collect();
         let byte =
             |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap();
         let whole: Vec<u8> = digits.chunks(2).map(byte).collect();

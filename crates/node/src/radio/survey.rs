@@ -22,7 +22,16 @@ pub struct Survey {
     /// Its radio, if it is one.
     pub wifi: Option<Wifi>,
     /// Other mesh software that uses it.
-    pub others: Vec<String>,
+    pub others: Vec<Other>,
+}
+
+/// Other mesh software.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Other {
+    /// Its name.
+    pub name: String,
+    /// Whether it is known to use the interface: its arguments may leave that to a file.
+    pub is_certain: bool,
 }
 
 /// State of a radio, as far as the kernel tells it.
@@ -63,7 +72,8 @@ pub fn survey(name: &str) -> io::Result<Option<Survey>> {
         forwards: nl80211::forwards(index),
         saves_power: nl80211::saves_power(index),
     });
-    let batman = interface.is_of_batman().then(|| "batman-adv".to_owned());
+    let batman = Other { name: "batman-adv".into(), is_certain: true };
+    let batman = interface.is_of_batman().then_some(batman);
     let others = batman.into_iter().chain(programs(interface.name())).collect();
     Ok(Some(Survey { name: interface.name().into(), mtu: interface.mtu(), wifi, others }))
 }
@@ -135,29 +145,36 @@ impl Survey {
                 Some(format!("ip link set {name} mtu {WHOLE_MTU}")),
             );
         }
-        for other in others {
-            found(&format!("{other} uses it too, and takes a part of its channel"), None);
+        for Other { name: other, is_certain } in others {
+            let uses = if *is_certain { "uses it too" } else { "runs here and may use it too" };
+            found(&format!("{other} {uses}, and takes a part of its channel"), None);
         }
         all
     }
 }
 
-/// Returns the mesh programs in this network namespace that have the interface among their
-/// arguments.
-fn programs(name: &str) -> Vec<String> {
+/// Returns the mesh programs in this network namespace that have the interface, or none at all,
+/// among their arguments.
+fn programs(name: &str) -> Vec<Other> {
     let namespace = |process: &Path| fs::read_link(process.join("ns/net")).ok();
     let own = namespace(Path::new("/proc/self"));
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut found: Vec<String> = processes
+    let is_interface = |argument: &[u8]| {
+        let name = std::str::from_utf8(argument).unwrap_or_default();
+        !name.is_empty() && !name.contains('/') && Path::new("/sys/class/net").join(name).exists()
+    };
+    let mut found: Vec<Other> = processes
         .filter_map(|process| {
             let program = fs::read_to_string(process.join("comm")).ok()?;
             let program = program.trim_end();
             let arguments = fs::read(process.join("cmdline")).ok()?;
             let mut arguments = arguments.split(|byte| *byte == 0);
-            let is_on_it = arguments.any(|argument| argument == name.as_bytes());
             let is_mesh = MESH_PROGRAMS.contains(&program);
             let is_here = own.is_some() && namespace(&process) == own;
-            (is_mesh && is_on_it && is_here).then(|| program.to_owned())
+            let is_certain = arguments.clone().any(|argument| argument == name.as_bytes());
+            let is_elsewhere = !is_certain && arguments.any(is_interface);
+            let other = Other { name: program.to_owned(), is_certain };
+            (is_mesh && is_here && !is_elsewhere).then_some(other)
         })
         .collect();
     found.sort_unstable();
@@ -214,7 +231,8 @@ mod tests {
     fn what_is_no_radio_is_judged_by_its_mtu_and_its_users() {
         let cable = Survey { name: "eth0".into(), mtu: 1500, wifi: None, others: Vec::new() };
         assert_eq!(cable.findings(), []);
-        let vpn = Survey { mtu: 1420, others: vec!["babeld".into()], ..cable };
+        let babeld = Other { name: "babeld".into(), is_certain: true };
+        let vpn = Survey { mtu: 1420, others: vec![babeld], ..cable };
         assert_eq!(commands(&vpn), ["ip link set eth0 mtu 1500"]);
         assert!(vpn.findings()[1].cost.contains("babeld uses it too"));
         let lo = survey("lo").unwrap().unwrap();
