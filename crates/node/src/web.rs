@@ -59,8 +59,8 @@ pub fn readers_token(config: &NodeConfig) -> String {
     token[..READ_TOKEN_LEN].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns what tells everybody what this node knows, browsers and clients of the API's socket. Only
-/// a console shows the past.
+/// Returns what tells everybody what this node knows, browsers and clients of the API's socket.
+/// Only a console shows the past.
 pub fn hub(handle: Handle, has_console: bool) -> Hub {
     let hub = if has_console { Hub::with_past() } else { Hub::new() };
     tokio::spawn(tell(handle, hub.clone()));

@@ -51,8 +51,8 @@ state! {
     }
     key {
         /// Time from the beginning of the transfer, or its resumption, until the receiver had the
-        /// whole file, by the clock of the daemon that tells, s. Unknown before. A simulation leaves
-        /// it to the times of its ticks.
+        /// whole file, by the clock of the daemon that tells, s. Unknown before. A simulation
+        /// leaves it to the times of its ticks.
         finished_s: Option<f64>, "Finished after", Seconds;
         /// Stage of the transfer there.
         stage: Stage, "Stage", Plain;
