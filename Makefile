@@ -16,8 +16,8 @@ SCRIPTS := packaging bench/peers bench/gateway bench/streams bench/stream-input 
   bench/validation bench/ns3/compare bench/scale bench/scale/run bench/wifi/inside.py \
   scenarios/data/movement.py scenarios/meshes/convert.py \
   scripts/check-columns.py scripts/check-house.py scripts/check-language.py scripts/notebooks.py \
-  scripts/ratchet.py scripts/readme-picture.py scripts/result-types.py scripts/site_hooks.py \
-  scripts/stream-demo.py scripts/tests scripts/timing.py
+  scripts/race_picture.py scripts/ratchet.py scripts/readme-picture.py scripts/result-types.py \
+  scripts/site_hooks.py scripts/stream-demo.py scripts/tests scripts/timing.py
 # Runs tests of Rust or Python and keeps how long each took, for the end of `make test`.
 TIMED := scripts/timing.py tests
 REPORT_TIME := -Zunstable-options --report-time

@@ -6,7 +6,7 @@ import { completion } from "./reports/transfers";
 import type { Run } from "./run";
 import { trackKey } from "./track";
 
-/** What both runs are to reach. */
+/** Amount that both runs are to reach. */
 export interface Goal {
   /** Bits of all flows; bytes of all receivers for a file. */
   amount: number;
@@ -54,7 +54,7 @@ export function racerOf(run: Run, goal: Goal, time: number): Racer {
 function finishOf(run: Run, goal: Goal, began: number): number | null {
   if (goal.kind === "bytes") return completion(run, 0);
   const { times } = run.track;
-  // What has arrived only grows.
+  // The sum only grows.
   let low = 0;
   let high = times.length;
   while (low < high) {

@@ -1,4 +1,4 @@
-/** What a demonstration shows, as an address has it: `#cross?loss=0.4&seed=7`. */
+/** A demonstration as an address names it: `#cross?loss=0.4&seed=7`. */
 
 /** A demonstration with its loss and seed. */
 export interface Wish {

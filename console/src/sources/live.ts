@@ -47,7 +47,7 @@ export function watch(name: string, watcher: Watcher): () => void {
   };
 
   function connect() {
-    // What is known already need not be told again.
+    // The server leaves out messages that are known already.
     const known = joiner.run
       ? `?run=${encodeURIComponent(joiner.id)}&after=${joiner.run.timeline.end}`
       : "";

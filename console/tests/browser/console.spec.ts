@@ -82,6 +82,26 @@ test("names with HTML in them stay text in every view", async ({ page, open }) =
   expect(await page.locator("main img").count()).toBe(0);
 });
 
+test("numbers are told under the pointer, on the map and in charts", async ({ page, open }) => {
+  await open("alone/#/map");
+  const canvas = page.locator("canvas.mesh");
+  await expect.poll(() => drawn(page)).toBeGreaterThan(100);
+  const box = (await canvas.boundingBox())!;
+  // The only node is in the middle of what the margins leave.
+  await page.mouse.move(box.x + box.width / 2, box.y + 84 + (box.height - 84 - 132) / 2);
+  await expect(page.locator(".tip")).toContainText("only");
+  await page.mouse.move(box.x + 5, box.y + box.height / 2);
+  await expect(page.locator(".tip")).toBeHidden();
+
+  await open("cross/#/flows");
+  const plot = page.getByRole("img", { name: "Throughput over time" });
+  const legend = page.getByRole("figure").first().locator(".legend");
+  await plot.hover({ position: { x: 300, y: 60 } });
+  await expect(legend).toContainText(/at 0:0\d\.\d/);
+  await page.mouse.move(0, 0);
+  await expect(legend).not.toContainText("at 0:");
+});
+
 test("a mesh of one node is drawn", async ({ page, open }) => {
   await open("alone/#/map");
   await expect.poll(() => drawn(page)).toBeGreaterThan(100);

@@ -233,6 +233,11 @@ describe("what was not told", () => {
     run.moveTo(2);
     expect(flowRows(run)[0]).toMatchObject({ rate: null, mean: null });
     expect(flowRows(run)[0]!.heard).toBeCloseTo(50);
+
+    // The source hears nothing of it, and does not know how fast it is.
+    const atSource = runOf([{ ...meta, observer: 1 }, { ...first, flows }, ...ticks]);
+    atSource.moveTo(2);
+    expect(flowRows(atSource)[0]).toMatchObject({ rate: null, heard: null });
   });
 
   it("has no time on the card of a node whose stop was not told", () => {

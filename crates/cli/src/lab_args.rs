@@ -163,12 +163,12 @@ pub(crate) struct SimulateArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// The recording, or two that are shown in step; the first is what the second is compared with
+    /// The recording, or two that are shown in step: the second is compared with the first
     #[arg(value_name = "FILE", required = true, num_args = 1..=2, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
-    /// Write the console with what was recorded in it as one page to this file, and serve nothing.
+    /// Write the console with the recordings in it as one page to this file, and serve nothing.
     /// An existing file is overwritten
     #[arg(long, value_name = "PAGE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,

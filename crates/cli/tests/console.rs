@@ -111,6 +111,22 @@ fn two_recordings_are_shown_in_step() {
     assert!(page.path().metadata().expect("written").len() > both);
 }
 
+/// The picture is drawn by scripts/race_picture.py, whose text says how.
+#[test]
+fn the_picture_of_the_readme_states_what_its_runs_give() {
+    let picture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pictures/race.svg");
+    let picture = std::fs::read_to_string(picture).expect("the picture");
+    for scheme in ["tree_flood", "cascade"] {
+        let run = output(&["simulate", "building", "--scheme", scheme, "--json"]);
+        let result: Value = serde_json::from_slice(&run.stdout).expect("JSON");
+        let seconds = result["seconds"].as_f64().expect("a time");
+        // Ticks of the recording come every 0.1 s.
+        let near = [seconds, seconds + 0.05, seconds + 0.1].map(|s| format!("{s:.1} s ✓"));
+        assert!(near.iter().any(|text| picture.contains(text)), "{scheme}: {near:?}");
+        assert!(picture.contains(&format!(">{scheme}<")), "{scheme}");
+    }
+}
+
 #[test]
 fn wrong_files_and_ports_in_use_are_named() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -197,7 +213,7 @@ fn a_demonstration_runs_without_and_with_coding() {
     let answer = serving.json("POST /demo/run", &wish);
     let mut delivered = Vec::new();
     for (run, scheme) in
-        answer["runs"].as_array().expect("two runs").iter().zip(["forward", "braid"])
+        answer["runs"].as_array().expect("two runs").iter().zip(["forward", "core_nc"])
     {
         let url = run["url"].as_str().expect("an address");
         let messages = messages(&serving.ask(&format!("GET /{url}"), ""));

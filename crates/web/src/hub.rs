@@ -44,7 +44,7 @@ struct Latest {
     messages: u64,
     /// Number of the latest meta or key.
     begins_at: u64,
-    /// What was before; `None` if it is not kept.
+    /// States before the latest; `None` if they are not kept.
     past: Option<Past>,
 }
 

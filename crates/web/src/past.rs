@@ -22,7 +22,7 @@ const MOST_BYTES: usize = 4 << 20;
 /// Keys come every 5 s, a little early or late.
 const TOLERANCE_S: f64 = 0.5;
 
-/// What is kept, oldest first.
+/// States and events that are kept, oldest first.
 #[derive(Debug)]
 pub(crate) struct Past {
     /// Oldest state, with its meta; `None` before the first key.

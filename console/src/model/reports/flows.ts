@@ -11,7 +11,10 @@ export interface FlowRow {
   why: string;
   /** Bits that arrived in the last second, bit/s. */
   rate: number | null;
-  /** Innovative frames that were heard in the last second at the node that tells, per second. */
+  /**
+   * Innovative frames that were heard in the last second at the node that tells, per second; null
+   * at the flow's source, which sends them.
+   */
   heard: number | null;
   /** Rate over the run so far, bit/s. */
   mean: number | null;
@@ -42,6 +45,7 @@ export function flowRows(run: Run): FlowRow[] {
     const about = meta.flows[place];
     if (!about) return [];
     const { bits, offered, delivered } = flow;
+    const isSource = about.from === meta.observer;
     const earlier = before?.flows[place];
     const grown = (value: number | null, old: number | null | undefined) =>
       seconds > 0 && value !== null && old != null && value >= old ? (value - old) / seconds : null;
@@ -52,7 +56,7 @@ export function flowRows(run: Run): FlowRow[] {
       scheme: flow.scheme,
       why: flow.why,
       rate: grown(bits, earlier?.bits),
-      heard: grown(flow.innovative, earlier?.innovative),
+      heard: isSource ? null : grown(flow.innovative, earlier?.innovative),
       mean: throughput(run, place, now.time),
       arrived: offered && delivered !== null ? Math.min(1, delivered / offered) : null,
       now: flow,

@@ -5,6 +5,7 @@ import type { Background, Line } from "../../model/background";
 import type { Flight } from "../../model/flights";
 import type { Layout, Point, View } from "../../model/layout";
 import type { Airtime } from "../../model/reports/air";
+import { marksOf, type Mark } from "../../model/marks";
 import { known, type MeshState } from "../../model/state";
 import { STEPS, type Palette } from "./palette";
 
@@ -327,6 +328,7 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene, points: Poin
   const { meta, state, palette, airtimes, selected, radius } = scene;
   const size = points.length > 300 ? Math.min(radius, 3) : radius;
   const ends = scene.isPlain ? roles(scene) : null;
+  const marks = scene.isPlain ? new Map<number, Mark>() : marksOf(meta, state);
   const hasNames = points.length <= NAMED || scene.view.scale > 12;
   context.textAlign = "center";
   context.textBaseline = "top";
@@ -349,6 +351,8 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene, points: Poin
       context.fillStyle = palette.ink;
       context.fill();
     }
+    const mark = marks.get(id);
+    if (mark && size > 4) drawMark(context, scene, mark, x + size, y - size);
     if (id === selected) {
       context.lineWidth = 2;
       context.strokeStyle = palette.accent;
@@ -373,6 +377,24 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene, points: Poin
     context.fillStyle = isUp ? palette.ink : palette.muted;
     context.fillText(text, x, y + size + 6);
   });
+}
+
+/** Draws the mark of a source, filled, or of a receiver. */
+function drawMark(
+  context: CanvasRenderingContext2D,
+  { palette }: Scene,
+  { place, isSource }: Mark,
+  x: number,
+  y: number,
+) {
+  const colour = palette.flows[place % palette.flows.length] as string;
+  context.beginPath();
+  context.arc(x, y, 4, 0, 2 * Math.PI);
+  context.fillStyle = isSource ? colour : palette.paper;
+  context.fill();
+  context.lineWidth = 2;
+  context.strokeStyle = colour;
+  context.stroke();
 }
 
 /** Draws the share of the last second that a node was sending, as a pie by kind of frame. */

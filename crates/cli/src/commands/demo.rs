@@ -32,7 +32,7 @@ struct Demo {
 }
 
 const DEMOS: [Demo; 3] = [
-    Demo { name: "cross", schemes: ["forward", "braid"], seconds: Some(10) },
+    Demo { name: "cross", schemes: ["forward", "core_nc"], seconds: Some(10) },
     Demo { name: "building", schemes: ["tree_flood", "cascade"], seconds: None },
     Demo { name: "hub", schemes: ["forward", "braid"], seconds: Some(10) },
 ];

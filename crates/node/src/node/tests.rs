@@ -277,7 +277,7 @@ async fn a_mesh_of_one_node_is_shown_in_the_browser() {
     std::fs::write(dir.path().join("node.toml"), text).unwrap();
     let config = NodeConfig::read(&dir.path().join("node.toml")).unwrap();
     let web = config.web.clone().unwrap();
-    let hub = crate::web::hub(node.handle.clone());
+    let hub = crate::web::hub(node.handle.clone(), true);
     let address = crate::web::serve(&config, &web, node.handle.clone(), hub).await.unwrap();
 
     let browsing = async {

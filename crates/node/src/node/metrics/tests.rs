@@ -180,7 +180,7 @@ async fn prometheus_reads_it_ten_times_a_second_and_hostile_names_stay_names() {
     std::fs::write(&file, format!("{CONFIG}[web]\nlisten = \"127.0.0.1:0\"\n")).unwrap();
     let config = NodeConfig::read(&file).unwrap();
     let web = config.web.clone().unwrap();
-    let hub = crate::web::hub(node.handle.clone());
+    let hub = crate::web::hub(node.handle.clone(), true);
     let daemon = crate::web::serve(&config, &web, node.handle.clone(), hub).await.unwrap();
 
     // Every metric, with a label that a member chose.
