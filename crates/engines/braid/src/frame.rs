@@ -1,9 +1,9 @@
 //! Frames of the engine. Layout in bytes: `docs/reference/wire-format.md`.
 
-use super::flight::Handled;
 use ncmesh_code::Coded;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::toolkit::flow::FlowInstance;
+use ncmesh_engine::toolkit::hop::Handled;
 use ncmesh_engine::tunnel::DATA;
 use ncmesh_wire::layout::{Check, Count, Layout, Part};
 use ncmesh_wire::record::{Group, Named, bits, field, group};
@@ -85,18 +85,6 @@ record! {
         backlog: u8 = field("backlog", "Backlog"),
         /// packets that may wait at the sender; 255: as many as may usually
         turn: Option<u8> = field("room", "Room").none(State::NO_TURNS as u64),
-    }
-}
-
-record! {
-    impl Handled as Handled { number, ago } => Handled { number, ago: Handled::UNIT * units.into() }
-    {
-        /// last frame of the node before that the writer had handled
-        number: u16 = field("handled", "Handled"),
-        /// time from then until it wrote this, in 16 microseconds; 65535: longer, or there was none
-        units: u16 = field("ago", "Ago") => {
-            ago.as_nanos().div_ceil(Handled::UNIT.as_nanos()).min(u16::MAX.into()) as u16
-        },
     }
 }
 

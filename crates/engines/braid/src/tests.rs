@@ -7,7 +7,6 @@ mod liars;
 mod pairs;
 mod turns;
 
-use super::flight::Handled;
 use super::*;
 use crate::frame::State;
 use ncmesh_engine::Event;
@@ -17,6 +16,7 @@ use ncmesh_engine::rng;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::testing::directed;
 use ncmesh_engine::toolkit::coder::pack;
+use ncmesh_engine::toolkit::hop::Handled;
 use ncmesh_engine::topology::Topology;
 use ncmesh_wire::StartId;
 use proptest::prelude::*;

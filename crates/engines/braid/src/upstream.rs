@@ -5,9 +5,9 @@
 //! node before waits for room.
 
 use super::child::Said;
-use super::flight::Handled;
 use super::frame::State;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::hop::Handled;
 use ncmesh_engine::toolkit::report::{ReportPolicy, ReportTimer};
 use ncmesh_wire::NodeId;
 

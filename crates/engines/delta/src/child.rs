@@ -2,11 +2,10 @@
 
 use crate::frame::{Have, State};
 use crate::lane::CAPACITY;
-use crate::log::Covered;
 use ncmesh_engine::stream::LAYERS;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
-use ncmesh_engine::toolkit::hop::{self, Standing, StandingPolicy};
+use ncmesh_engine::toolkit::hop::{self, Covered, Standing, StandingPolicy};
 use ncmesh_engine::toolkit::live::Branch;
 use ncmesh_engine::toolkit::report::ReportPolicy;
 use std::collections::VecDeque;

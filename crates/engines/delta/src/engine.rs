@@ -227,7 +227,7 @@ impl Delta {
         };
 
         // The child's word corrects what is believed of it.
-        let covered = stream.log.covered_by(state);
+        let covered = stream.sent.covered_by(state.handled);
         let new = || Child::new(ends, link, cx.now);
         let child = stream.part.children.entry(sender).or_insert_with(new);
         child.hear(state, covered, cx.now);
@@ -342,7 +342,7 @@ impl Delta {
         let flow = self.due_report(cx.now)?;
         let packet_time = self.packet_time();
         let stream = self.streams.known.get_mut(&flow)?;
-        let number = stream.log.number_frame(cx.now);
+        let number = stream.number_frame(cx.now);
 
         // Maps take the room that is left.
         let room = cx.mtu.saturating_sub(stream.state(cx.me, number, 0, cx.now).len());
@@ -467,7 +467,7 @@ impl Engine for Delta {
             OnAir::Report(flow) => {
                 self.report_time.add(report.airtime);
                 if let Some(stream) = self.streams.known.get_mut(&flow) {
-                    stream.log.note_sent(cx.now);
+                    stream.sent.note_sent(cx.now);
                 }
             }
             OnAir::Data { flow, carries, answers } => {
@@ -477,7 +477,7 @@ impl Engine for Delta {
                 let packet_time = self.packet_time();
                 self.silence.leave_to_answer(cx.now + self.slot() * answers);
                 if let Some(stream) = self.streams.known.get_mut(&flow) {
-                    stream.log.note_sent(cx.now);
+                    stream.sent.note_sent(cx.now);
                     stream.ease(packet_time, cx.now, cx.rng);
                 }
             }

@@ -2,6 +2,7 @@
 
 use ncmesh_engine::stream::LAYERS;
 use ncmesh_engine::time::Duration;
+use ncmesh_engine::toolkit::hop::Handled;
 use ncmesh_engine::toolkit::live::{ANNOUNCEMENT, Timed};
 use ncmesh_engine::{Malformed, Summary};
 use ncmesh_wire::layout::Layout;
@@ -42,8 +43,6 @@ pub(crate) const LAST: u32 = 1 << 31;
 
 /// Unit of the ages of packets.
 const AGE_UNIT: Duration = Duration::from_micros(250);
-/// Unit of the time since a frame was handled.
-const AGO_UNIT: Duration = Duration::from_micros(16);
 
 /// One layer at a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,10 +111,7 @@ frame! {
         /// age of the oldest packet of the base that a node behind it lacks, in 1/255 of the
         /// deadline
         pub lag: u8 = field("lag", "Lag"),
-        /// last frame of its parent that the node had handled
-        pub handled: u16 = field("handled", "Handled"),
-        /// time from then until it wrote this, in 16 microseconds; 65535: longer, or there was none
-        pub ago: u16 = field("ago", "Ago"),
+        pub handled: Handled,
         /// share of its parent's latest frames that it heard, in 1/255; 0: too few are known
         pub heard: u8 = field("heard", "Heard"),
         /// how many follow
@@ -130,19 +126,6 @@ frame! {
 const FEEDS: Named = bits(1, "feeds", "Feeds");
 
 impl State {
-    /// Stands for `ago` if no frame was handled, or long ago.
-    pub(crate) const LONG_AGO: u16 = u16::MAX;
-
-    /// Returns a time since a frame was handled as it is written.
-    pub(crate) fn ago_of(time: Duration) -> u16 {
-        (time.as_nanos().div_ceil(AGO_UNIT.as_nanos())).min(Self::LONG_AGO.into()) as u16
-    }
-
-    /// Returns the time from the frame that was handled to the writing of this one.
-    pub(crate) fn ago(&self) -> Option<Duration> {
-        (self.ago != Self::LONG_AGO).then(|| AGO_UNIT * u32::from(self.ago))
-    }
-
     /// Returns the length of its frame body, bytes.
     pub(crate) fn len(&self) -> usize {
         let layers = self.layers.iter().map(|layer| Have::LEN + layer.map.len());

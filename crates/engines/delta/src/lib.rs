@@ -34,7 +34,6 @@
 //! | `stream` | a stream at one node: what is sent next |
 //! | `lane` | one layer of it: the window, and the time left to each packet |
 //! | `child` | a next hop: what it has, what is on its way to it |
-//! | `log` | frames that were sent, and which of them a state covers |
 //! | `parent` | which neighbour the stream comes from |
 //! | `frame` | frames |
 
@@ -44,7 +43,6 @@ mod config;
 mod engine;
 mod frame;
 mod lane;
-mod log;
 mod parent;
 mod stream;
 

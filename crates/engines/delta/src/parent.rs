@@ -8,7 +8,7 @@
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
-use ncmesh_engine::toolkit::hop::{self, ChoicePolicy, Ways};
+use ncmesh_engine::toolkit::hop::{self, ChoicePolicy, Handled, Ways};
 use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub(crate) struct Parent {
     /// When it was heard last, or chosen.
     pub heard_at: Instant,
     /// Its last frame that was handled.
-    handled: Option<Handled>,
+    handled: Option<HandledFrame>,
     /// Share of its frames that were heard, by their numbers.
     heard: Option<FadingShare>,
     /// Share of this node's frames that it heard when it was chosen, and when it last sent
@@ -55,9 +55,9 @@ pub(crate) struct Parent {
 
 /// A frame of the parent that was handled.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Handled {
-    pub number: u16,
-    pub at: Instant,
+struct HandledFrame {
+    number: u16,
+    at: Instant,
 }
 
 /// A way to this node over one of its neighbours.
@@ -94,7 +94,7 @@ impl Choice {
             }
 
             parent.heard_at = now;
-            parent.handled = Some(Handled { number, at: now });
+            parent.handled = Some(HandledFrame { number, at: now });
         }
     }
 
@@ -106,8 +106,10 @@ impl Choice {
     }
 
     /// Returns the last frame of the parent that was handled.
-    pub(crate) fn handled(&self) -> Option<Handled> {
-        self.parent.and_then(|parent| parent.handled)
+    pub(crate) fn handled(&self, now: Instant) -> Handled {
+        let last = self.parent.and_then(|parent| parent.handled);
+        let lately = |last: HandledFrame| Handled { number: last.number, ago: now.since(last.at) };
+        last.map_or_else(Handled::default, lately)
     }
 
     /// Chooses the parent again for a stream from `source`. `is_child` tells which nodes get the

@@ -6,13 +6,13 @@
 use crate::child::{Child, GivenUp, REPORT};
 use crate::frame::{Have, Head, MAX_ASKED, MAX_MAP, State, WIDTH};
 use crate::lane::{Lane, Times};
-use crate::log::Log;
 use crate::parent::Choice;
 use ncmesh_code::Coded;
 use ncmesh_engine::Context;
 use ncmesh_engine::stream::Deadline;
 use ncmesh_engine::stream::{LAYERS, Sending, StreamQueue, StreamStatus};
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::hop::SentFrames;
 use ncmesh_engine::toolkit::live::{ANNOUNCE_INTERVAL, Live, Part, Receiver};
 use ncmesh_engine::toolkit::pacing::{Pacing, PacingPolicy};
 use ncmesh_engine::toolkit::report::ReportTimer;
@@ -89,7 +89,9 @@ pub(crate) struct Stream {
     pub part: Part<Self>,
     pub choice: Choice,
     pub lanes: [Lane; LAYERS],
-    pub log: Log,
+    /// Frames that this node sent, and the number of the last one.
+    pub sent: SentFrames,
+    pub number: u16,
     pub report: ReportTimer,
     /// When it said last what it has.
     pub told_at: Instant,
@@ -109,7 +111,8 @@ impl Live for Stream {
             part,
             choice: Choice::default(),
             lanes: std::array::from_fn(|_| Lane::default()),
-            log: Log::default(),
+            sent: SentFrames::default(),
+            number: 0,
             report: ReportTimer::default(),
             told_at: Instant::default(),
             pacing: Pacing::new(PACING, now),
@@ -405,7 +408,7 @@ impl Stream {
         };
 
         // The frame counts as sent from here on, and asks those next hops that are due.
-        let number = self.log.number_frame(now);
+        let number = self.number_frame(now);
         self.note_sent(number, next, &coded, now);
         let asked = self.asked(packet_time, now);
         let answers = asked.iter().filter(|node| !self.part.children[*node].feeds).count() as u32;
@@ -488,6 +491,13 @@ impl Stream {
 
     // ---- what is said
 
+    /// Numbers a frame that is given to the MAC.
+    pub(crate) fn number_frame(&mut self, now: Instant) -> u16 {
+        self.number = self.number.wrapping_add(1);
+        self.sent.note_filled(self.number, now);
+        self.number
+    }
+
     /// Returns what this node says of itself in a frame, with `room` bytes for maps.
     pub(crate) fn state(&self, me: NodeId, number: u16, mut room: usize, now: Instant) -> State {
         let mut layers: Vec<Have> = Vec::new();
@@ -497,7 +507,7 @@ impl Stream {
             layers.push(have);
         }
 
-        let handled = self.choice.handled();
+        let handled = self.choice.handled(now);
         State {
             flow: self.part.announcement.flow,
             number,
@@ -506,8 +516,7 @@ impl Stream {
             feeds: !self.part.children.is_empty(),
             wants: self.wants(now),
             lag: self.lag(now),
-            handled: handled.map_or(0, |handled| handled.number),
-            ago: handled.map_or(State::LONG_AGO, |handled| State::ago_of(now.since(handled.at))),
+            handled,
             heard: self.choice.heard().map_or(0, |share| (255.0 * share).clamp(1.0, 255.0) as u8),
             layers,
         }

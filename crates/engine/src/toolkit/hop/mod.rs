@@ -71,11 +71,13 @@
 mod answers;
 mod avoided;
 mod choice;
+mod flight;
 mod packet_time;
 mod standing;
 
 pub use answers::{AnswerPolicy, AnswerSlot, AnswerTime};
 pub use avoided::{Avoided, around};
 pub use choice::{Choice, ChoicePolicy, Ways};
+pub use flight::{Covered, Handled, SentFrames};
 pub use packet_time::PacketTime;
 pub use standing::{Standing, StandingPolicy, State};

@@ -10,6 +10,7 @@ use ncmesh_engine::stream::{StreamStatus, UtilityConfig};
 use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::coder::pack;
+use ncmesh_engine::toolkit::hop::Handled;
 use ncmesh_engine::toolkit::live::{ANNOUNCEMENT, Announcement, Contents, Timed};
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::{Context, Engine, Event, Frame, StreamEngine, TxReport, TxResult, rng};
@@ -41,8 +42,7 @@ pub(super) fn state(parent: u16, receivers: u16, handled: u16, layers: [Have; 2]
         feeds: false,
         wants: 0b11,
         lag: 0,
-        handled,
-        ago: 0,
+        handled: Handled { number: handled, ago: Duration::ZERO },
         heard: 0,
         layers: Vec::from(layers),
     }
@@ -168,7 +168,7 @@ impl Node {
 
     /// Returns the number of the last frame that it sent of [`FLOW`].
     pub(super) fn last_number(&self) -> u16 {
-        self.engine.streams.known[&FLOW].log.last()
+        self.engine.streams.known[&FLOW].number
     }
 
     /// Lets time pass, then runs its timers.
