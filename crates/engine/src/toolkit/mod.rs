@@ -6,26 +6,20 @@
 //! | [`backoff`] | pauses that double |
 //! | [`bounded`] | tables with eviction |
 //! | [`coder`] | what a node has of one generation |
-//! | [`delivery`] | what arrives over a link, beside what link state promised |
 //! | [`dispute`] | packets of a generation of which some are false |
 //! | [`flood`] | flooding over lossy broadcast |
 //! | [`flow`] | identity of a tunnel's flow |
 //! | [`flow_counters`] | counters for each flow |
-//! | [`hop`] | the hop: how the default engines decide what to send next; times of its answers, ways around it |
+//! | [`hop`] | the hop: how the default engines decide what to send next, and its parts |
 //! | [`live`] | announcements, membership and records of live streams |
-//! | [`pacing`] | pauses that keep data frames of a path from colliding |
-//! | [`passing`] | reports passed on to a node that does not hear their author |
 //! | [`precedence`] | real-time traffic goes first, and keeps nobody out |
-//! | [`report`] | reports by broadcast, in as many copies as a link needs |
 //! | [`retry`] | repetition of one message until it is acknowledged |
 //! | [`sequence`] | numbers that wrap, windows over them |
-//! | [`silence`] | silence for frames of nodes that are not heard |
 
 pub mod average;
 pub mod backoff;
 pub mod bounded;
 pub mod coder;
-pub mod delivery;
 pub mod dispute;
 pub mod flood;
 pub mod flow;
@@ -33,13 +27,9 @@ pub mod flow_counters;
 pub mod histogram;
 pub mod hop;
 pub mod live;
-pub mod pacing;
-pub mod passing;
 pub mod precedence;
-pub mod report;
 pub mod retry;
 pub mod sequence;
-pub mod silence;
 
 /// Packets of its own that a tunnel scheme without windows keeps ready: enough to use a channel
 /// that is granted at once.

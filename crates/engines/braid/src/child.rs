@@ -5,7 +5,7 @@ use super::frame::{State, WIDTH};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
 use ncmesh_engine::toolkit::backoff::Backoff;
-use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
+use ncmesh_engine::toolkit::hop::delivery::{CountedDelivery, DeliveryPolicy};
 use ncmesh_engine::toolkit::hop::{self, AnswerPolicy, AnswerTime, Standing, StandingPolicy};
 use ncmesh_wire::NodeId;
 use std::ops::Range;

@@ -12,7 +12,7 @@ use ncmesh_code::{Coded, Window};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::coder::pack;
 use ncmesh_engine::toolkit::flow::{Contradiction, FlowInstance};
-use ncmesh_engine::toolkit::pacing::{Pacing, PacingPolicy};
+use ncmesh_engine::toolkit::hop::pacing::{Pacing, PacingPolicy};
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::{Context, rng};
 use ncmesh_wire::NodeId;

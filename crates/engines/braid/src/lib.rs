@@ -77,10 +77,10 @@ use ncmesh_engine::toolkit::bounded::{IDLE, MAX_FLOWS, make_room};
 use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
+use ncmesh_engine::toolkit::hop::passing::{Addresses, Passing, is_passed_on, outcome, way};
+use ncmesh_engine::toolkit::hop::silence::Silence;
 use ncmesh_engine::toolkit::hop::{AnswerSlot, PacketTime};
-use ncmesh_engine::toolkit::passing::{Addresses, Passing, is_passed_on, outcome, way};
 use ncmesh_engine::toolkit::precedence::Precedence;
-use ncmesh_engine::toolkit::silence::Silence;
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{CodingStatus, DATA, FlowStatus, PacketError, check_packet, flow_of};
 use ncmesh_engine::{

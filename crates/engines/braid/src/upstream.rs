@@ -8,7 +8,7 @@ use super::child::Said;
 use super::frame::State;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::hop::Handled;
-use ncmesh_engine::toolkit::report::{ReportPolicy, ReportTimer};
+use ncmesh_engine::toolkit::hop::report::{ReportPolicy, ReportTimer};
 use ncmesh_wire::NodeId;
 
 /// How a report is sent. More copies cost airtime where data frames say the same soon.

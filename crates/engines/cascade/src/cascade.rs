@@ -11,7 +11,7 @@ use ncmesh_engine::file::{Begun, Manifest};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::bounded::MAX_FLOWS;
 use ncmesh_engine::toolkit::hop::PacketTime;
-use ncmesh_engine::toolkit::passing::{Addresses, Passing, is_passed_on, outcome, way};
+use ncmesh_engine::toolkit::hop::passing::{Addresses, Passing, is_passed_on, outcome, way};
 use ncmesh_engine::{Context, Filled, Frame, TxReport};
 use ncmesh_transfer::frame::{self, Announcement, write_packet};
 use ncmesh_transfer::sink::{self, SinkOutcome, SinkPhase};

@@ -3,7 +3,7 @@
 use super::frame::Wants;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
-use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
+use ncmesh_engine::toolkit::hop::delivery::{CountedDelivery, DeliveryPolicy};
 use ncmesh_engine::toolkit::hop::{self, AnswerPolicy, AnswerTime, Standing, StandingPolicy};
 use std::collections::{BTreeMap, VecDeque};
 

@@ -6,7 +6,7 @@ use super::held::{Held, Role};
 use super::upstream::Upstream;
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::pacing::{Pacing, PacingPolicy};
+use ncmesh_engine::toolkit::hop::pacing::{Pacing, PacingPolicy};
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::BTreeMap;

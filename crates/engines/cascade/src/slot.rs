@@ -16,7 +16,7 @@
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::toolkit::hop::AnswerSlot;
-use ncmesh_engine::toolkit::silence::Silence;
+use ncmesh_engine::toolkit::hop::silence::Silence;
 use ncmesh_wire::{FlowId, NodeId};
 
 /// Time for an answer. An answer waits for a random number of slots, so some take longer than the

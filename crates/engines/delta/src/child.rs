@@ -5,9 +5,9 @@ use crate::lane::CAPACITY;
 use ncmesh_engine::stream::LAYERS;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
+use ncmesh_engine::toolkit::hop::report::ReportPolicy;
 use ncmesh_engine::toolkit::hop::{self, Covered, Standing, StandingPolicy};
 use ncmesh_engine::toolkit::live::Branch;
-use ncmesh_engine::toolkit::report::ReportPolicy;
 use std::collections::VecDeque;
 
 /// How a report is sent.

@@ -9,10 +9,10 @@ use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
+use ncmesh_engine::toolkit::hop::silence::Silence;
 use ncmesh_engine::toolkit::live::{
     ANNOUNCEMENT, Arrival, Live, Member, Place, Receiver, Streams, Timed,
 };
-use ncmesh_engine::toolkit::silence::Silence;
 use ncmesh_engine::{Class, Context, Engine, Filled, Frame, Offer, TxReport};
 use ncmesh_wire::{FlowId, NodeId, ServiceId};
 

@@ -13,9 +13,9 @@ use ncmesh_engine::stream::Deadline;
 use ncmesh_engine::stream::{LAYERS, Sending, StreamQueue, StreamStatus};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::hop::SentFrames;
+use ncmesh_engine::toolkit::hop::pacing::{Pacing, PacingPolicy};
+use ncmesh_engine::toolkit::hop::report::ReportTimer;
 use ncmesh_engine::toolkit::live::{ANNOUNCE_INTERVAL, Live, Part, Receiver};
-use ncmesh_engine::toolkit::pacing::{Pacing, PacingPolicy};
-use ncmesh_engine::toolkit::report::ReportTimer;
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 

@@ -30,7 +30,7 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
 use ncmesh_engine::toolkit::has_enough;
-use ncmesh_engine::toolkit::passing::outcome;
+use ncmesh_engine::toolkit::hop::passing::outcome;
 use ncmesh_engine::tunnel::{DATA, FlowStatus, PacketError, check_packet, flow_of};
 use ncmesh_engine::{
     Class, Context, Engine, Event, Filled, Frame, Offer, Summary, TunnelEngine, TxReport, TxResult,

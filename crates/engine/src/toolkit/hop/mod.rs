@@ -10,13 +10,13 @@
 //! missing. At each grant of the channel the node goes through these steps:
 //!
 //! 1. **Silence.** It sends nothing while the channel is left to others: to an answer that it may
-//!    not hear ([`AnswerSlot`], [`silence`](super::silence)), or to a next hop that sends on what
-//!    it got ([`pacing`](super::pacing)).
-//! 2. **Reports.** Control goes before data: its own wants to its previous hop
-//!    ([`report`](super::report)), and reports that it passes on ([`passing`](super::passing)).
+//!    not hear ([`AnswerSlot`], [`silence`]), or to a next hop that sends on what it got
+//!    ([`pacing`]).
+//! 2. **Reports.** Control goes before data: its own wants to its previous hop ([`report`]), and
+//!    reports that it passes on ([`passing`]).
 //! 3. **Lack.** It estimates what each next hop lacks: what that lacked when it was last heard,
 //!    less the packets sent since that should have arrived, which is their number times the share
-//!    that arrives ([`delivery`](super::delivery)).
+//!    that arrives ([`delivery`]).
 //! 4. **Data.** It sends a packet if a next hop lacks something, answers, and has room: not too
 //!    much waits there for its own next hops.
 //! 5. **Poll.** If after this packet no next hop should lack anything, the packet asks for a
@@ -55,6 +55,9 @@
 //!                                                           takes its place
 //! ```
 //!
+//! A next hop does not tell at once which frames it got: [`SentFrames`] knows which ones a state of
+//! it covers. If another neighbour looks better, the [`Choice`] waits until that lasts.
+//!
 //! A next hop of which nothing comes, although link state promises it, is [`Avoided`] for a while,
 //! and packets go [`around`] it.
 //!
@@ -71,8 +74,13 @@
 mod answers;
 mod avoided;
 mod choice;
+pub mod delivery;
 mod flight;
+pub mod pacing;
 mod packet_time;
+pub mod passing;
+pub mod report;
+pub mod silence;
 mod standing;
 
 pub use answers::{AnswerPolicy, AnswerSlot, AnswerTime};

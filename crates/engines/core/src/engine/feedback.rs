@@ -6,7 +6,7 @@ use crate::frame::{CountFrame, FeedbackFrame, RelayedFeedback, Request, UNKNOWN}
 use crate::generation::Stage;
 use crate::sending::Missing;
 use ncmesh_engine::counters::DropReason;
-use ncmesh_engine::toolkit::passing::{Addresses, is_passed_on};
+use ncmesh_engine::toolkit::hop::passing::{Addresses, is_passed_on};
 use ncmesh_engine::{Context, Frame};
 use ncmesh_wire::{NodeId, StartId};
 

@@ -27,7 +27,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::coder::{PREFIX, generation_with_room};
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
-use ncmesh_engine::toolkit::passing::{Passing, outcome, way};
+use ncmesh_engine::toolkit::hop::passing::{Passing, outcome, way};
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{CodingStatus, DATA, FlowStatus, PacketError, Relaying, check_packet};
 use ncmesh_engine::{

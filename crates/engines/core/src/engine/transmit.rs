@@ -12,7 +12,7 @@ use crate::frame::{
 use crate::generation::Generation;
 use ncmesh_engine::counters::Payload;
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::toolkit::passing::way;
+use ncmesh_engine::toolkit::hop::passing::way;
 use ncmesh_engine::tunnel::DATA;
 use ncmesh_engine::{Context, Filled};
 use ncmesh_wire::NodeId;

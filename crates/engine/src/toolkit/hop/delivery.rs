@@ -5,7 +5,7 @@
 //! that knows how many packets it sent and how many arrived counts for itself, and begins with the
 //! promise.
 
-use super::average::FadingShare;
+use crate::toolkit::average::FadingShare;
 
 /// Packets that the promise counts for before any is sent. Fewer believe the first few packets,
 /// more hold on to a promise that was luck: half 0.98, twice 0.99 for files; 1.00 for packets.

@@ -1,8 +1,8 @@
 //! Reports that a node passes on to a neighbour which their author's own frames do not reach.
 
-use super::backoff::Backoff;
-use super::retry::{Retry, RetryPolicy};
 use crate::time::{Duration, Instant};
+use crate::toolkit::backoff::Backoff;
+use crate::toolkit::retry::{Retry, RetryPolicy};
 use crate::topology::{Metric, Topology};
 use crate::transmission::TxResult;
 use ncmesh_wire::NodeId;
