@@ -11,9 +11,9 @@
 //! that.
 //!
 //! The address that this node tells is its interface's, or the one that the kernel puts into its
-//! broadcasts. Where a frame came from means nothing, because any machine can send on what it heard. A
-//! node behind a translation of addresses tells one that no neighbour can resolve, so frames for it
-//! stay broadcasts.
+//! broadcasts. The source of a frame means nothing, because any machine can send on what it heard.
+//! A node behind a translation of addresses tells one that no neighbour can resolve, so frames for
+//! it stay broadcasts.
 //!
 //! The state of the interface is watched by rtnetlink. While it cannot send, nothing is asked of
 //! the node, and nothing is lost.
