@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks the crates of a node and of the simulator for small routers: 32 bits, and no 64-bit atomics.
-# Rust ships no standard library for them, so one is checked from its source, with nightly Rust. No
-# C library for them comes with Rust, so nothing is linked or run.
+# Checks the crates of a node and of the simulator for small routers: 32 bits, and no 64-bit
+# atomics. Rust ships no standard library for them, so one is checked from its source, with nightly
+# Rust. No C library for them comes with Rust, so nothing is linked or run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/skip.sh

@@ -120,11 +120,10 @@ def test_kinds_of_ports_are_translated():
     assert radio(link) == {"kind": "link", "interface": "w*", "ethertype": 34998}
     assert radio("    option kind 'auto'\n") == {"interface": "w*"}
     peers = "    list peers 'a.b:7117'\n    list peers '[fd00::1]:7117'\n"
-    expected = {"kind": "udp", "interface": "w*", "peers": ["a.b:7117", "[fd00::1]:7117"]}
-    assert radio(peers) == expected
+    udp: dict[str, object] = {"kind": "udp", "interface": "w*"}
+    assert radio(peers) == udp | {"peers": ["a.b:7117", "[fd00::1]:7117"]}
     v6 = "    option group 'ff12::1'\n    option dscp '46'\n    option broadcast_rate '24M'\n"
-    expected = {"kind": "udp", "interface": "w*", "group": "ff12::1", "dscp": 46}
-    assert radio(v6) == expected | {"broadcast_rate": "24M"}
+    assert radio(v6) == udp | {"group": "ff12::1", "dscp": 46, "broadcast_rate": "24M"}
 
 
 def test_a_value_of_uci_cannot_add_settings():
@@ -137,6 +136,7 @@ def test_the_shipped_uci_file_is_a_node():
     node = tomllib.loads(text)
     assert node["node"]["key_file"] == "/etc/ncmesh/network.key"
     assert node["radio"] == {"kind": "udp", "interface": "mesh0"}
+    assert node["limits"] == {"profile": "router"}
 
 
 def test_every_package_has_the_version_of_the_workspace():

@@ -85,6 +85,9 @@ node_toml() {
 		toml_option radio broadcast_rate string
 		toml_option radio mtu number
 	fi
+	if toml_section limits; then
+		toml_option limits profile string
+	fi
 	if toml_section inbox; then
 		toml_option inbox dir string
 		toml_option inbox max_bytes string

@@ -3,7 +3,7 @@
 //! A guest is a node that this one cannot name, for instance behind a translation of addresses:
 //! frames go to the address that its own came from, and its hellos keep the translation open. A
 //! sender has proved that it is there when it names a frame of this node, so it has to get some
-//! before. What came until then may be a recording, sent by somebody else from the address of a
+//! before. What came until then may be a recording, sent by another machine from the address of a
 //! victim. So as in QUIC (RFC 9000, section 8.1), no more than three times the bytes that came go
 //! to an address before the proof. Afterwards only new frames count, so an address stays only as
 //! long as the node sends from it.

@@ -11,9 +11,9 @@
 //! that.
 //!
 //! The address that this node tells is its interface's, or the one that the kernel puts into its
-//! broadcasts. Where a frame came from means nothing, because anybody can send on what was heard. A
-//! node behind a translation of addresses tells one that no neighbour can resolve, so frames for it
-//! stay broadcasts.
+//! broadcasts. The source of a frame means nothing, because any machine can send on what it heard.
+//! A node behind a translation of addresses tells one that no neighbour can resolve, so frames for
+//! it stay broadcasts.
 //!
 //! The state of the interface is watched by rtnetlink. While it cannot send, nothing is asked of
 //! the node, and nothing is lost.
@@ -153,6 +153,8 @@ pub struct Port {
     /// Source of the frame that was received last.
     heard_from: Option<Source>,
     pressure: BackPressure,
+    /// Whether back-pressure was missing when `hints` were made.
+    is_missing_told: bool,
     /// Whether the interface changed since `hints` were made.
     is_dirty: bool,
     /// Hints that the daemon shows.
@@ -226,6 +228,7 @@ impl Port {
             sending: None,
             unicast_full: None,
             heard_from: None,
+            is_missing_told: false,
             is_dirty: true,
             hints: Vec::new(),
             description: String::new(),
@@ -339,6 +342,7 @@ impl Port {
     /// Does what a change of the interface asks for. Returns whether description or hints changed.
     fn handle_change(&mut self) -> bool {
         self.is_dirty = false;
+        self.is_missing_told = self.pressure.is_missing();
         let name = self.name();
         let everyone = self.broadcast().filter(|_| self.way() == Way::Ipv4);
         self.source = everyone.and_then(|everyone| {
@@ -609,7 +613,7 @@ impl Port {
         let bytes = (frame + self.way().wire_overhead()) * sending.targets.len().max(1);
         let now = Instant::now();
         let Cost { airtime, is_paced } = self.pressure.sent(self.pacing.airtime(bytes), now);
-        self.is_dirty |= self.pressure.is_missing() == self.hints.is_empty();
+        self.is_dirty |= self.pressure.is_missing() != self.is_missing_told;
         if is_paced {
             self.pacing.sent(bytes, now);
         }
@@ -849,6 +853,19 @@ mod tests {
         let event = radio.event(&mut Vec::new()).await.unwrap();
         let RadioEvent::Report(report) = event else { panic!("{event:?}") };
         assert_eq!(report.result, TxResult::Sent);
+    }
+
+    #[tokio::test]
+    async fn a_hint_that_stays_is_not_made_again_for_each_frame() {
+        let config = "interface = \"lo\"\nport = 7172\npeers = [\"127.0.0.1:7172\"]";
+        let mut radio = Port::open(&toml::from_str(config).unwrap()).unwrap();
+        let mut buffer = Vec::new();
+        while radio.hints.is_empty() {
+            assert_eq!(radio.event(&mut buffer).await.unwrap(), RadioEvent::Changed);
+        }
+        radio.transmit(b"frame", None).await.unwrap();
+        let event = radio.event(&mut buffer).await.unwrap();
+        assert!(matches!(event, RadioEvent::Report(_)) && !radio.is_dirty, "{event:?}");
     }
 
     /// A flood must not make the loop of a node run once for each of its frames.
