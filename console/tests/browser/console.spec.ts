@@ -181,6 +181,14 @@ test("a mesh is followed as it goes, and a look back stops following", async ({ 
   await expect(page.getByRole("status")).toContainText("The run is over");
 });
 
+test("airtime that a daemon does not know looks other than none", async ({ page, open }) => {
+  await open("daemon/#/map");
+  const untold = page.getByText("not told here");
+  await expect(untold).toBeHidden();
+  await open("some/#/map");
+  await expect(untold).toBeVisible();
+});
+
 test("a page opens with the past, and says where nothing was told", async ({ page, open }) => {
   await open("past/#/flows");
   await expect(clock(page)).toHaveText(/^0:4/);

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
-import type { Message, Meta } from "../../src/schema/messages";
+import { NODE_COUNTERS, type Key, type Message, type Meta } from "../../src/schema/messages";
 import {
   alone,
   broadcast,
@@ -109,6 +109,7 @@ const LIVE: Record<string, { commands: boolean; messages: () => Message[] }> = {
   // Daemons in the middle of a transfer: one takes commands, the other is for looking only.
   daemon: { commands: true, messages: daemon },
   looking: { commands: false, messages: daemon },
+  some: { commands: false, messages: someAirtime },
 };
 
 /** A daemon that was there for 40 s before the page was opened, and told nobody but itself. */
@@ -120,6 +121,17 @@ function past(): Message[] {
     message.type === "meta" ? message : { ...message, time_s: message.time_s + 40 },
   );
   return [{ ...meta, tick_s: 10 }, ...before, meta, ...now];
+}
+
+/** A daemon that knows the airtime of the first node only. */
+function someAirtime(): Message[] {
+  const [meta, key] = daemon() as [Message, { type: "key" } & Key];
+  const nodes = { ...key.nodes };
+  for (const name of NODE_COUNTERS) {
+    nodes[name] = nodes[name].map((count, row) => (row === 0 ? count : null));
+  }
+  const at = (time_s: number) => ({ ...key, nodes, time_s });
+  return [meta, ...Array.from({ length: 40 }, (_, i) => at(i / 10))];
 }
 
 function daemon(): Message[] {

@@ -339,7 +339,9 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene, points: Poin
     context.beginPath();
     context.arc(x, y, size, 0, 2 * Math.PI);
     const role = ends?.get(id);
-    context.fillStyle = role?.isSource ? role.colour : palette.paper;
+    // An empty circle says that nothing is sent, which is not known of every node.
+    const isTold = ends !== null || airtimes[row] != null;
+    context.fillStyle = role?.isSource ? role.colour : isTold ? palette.paper : palette.unknown;
     context.fill();
     context.lineWidth = role ? size / 4 : size > 4 ? 2 : 1;
     context.strokeStyle = isUp ? (role?.colour ?? palette.ink) : palette.muted;

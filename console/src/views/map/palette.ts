@@ -7,6 +7,8 @@ export interface Palette {
   line: string;
   /** Areas of a background. */
   ground: string;
+  /** Nodes whose airtime is not known. */
+  unknown: string;
   accent: string;
   down: string;
   /** Flows, in their order. */
@@ -37,6 +39,7 @@ export function readPalette(): Palette {
     muted: colour("muted"),
     line: colour("edge"),
     ground: colour("field"),
+    unknown: colour("edge"),
     accent: colour("accent"),
     down: colour("bad"),
     flows: list("flow", 6),
