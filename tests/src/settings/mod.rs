@@ -70,7 +70,7 @@ fn tables() -> Vec<Table> {
 }
 
 /// Sections of `node.toml` that a scenario does not have among its protocols.
-const DAEMON: [&str; 7] = ["node", "radio", "inbox", "api", "web", "tunnel", "stream"];
+const DAEMON: [&str; 8] = ["node", "trust", "radio", "inbox", "api", "web", "tunnel", "stream"];
 
 /// Returns the sections of `[protocol]` of scenarios.
 fn protocols() -> impl Iterator<Item = Section> {

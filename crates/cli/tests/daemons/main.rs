@@ -13,4 +13,5 @@ mod soak;
 mod sources;
 mod support;
 mod transfer;
+mod trusted;
 mod tunnel;
