@@ -28,7 +28,7 @@ pub(crate) enum NetworkCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateArgs {
-    /// File of the network: its secret key. What was signed is in FILE.json beside it
+    /// File of the network: its secret key. A record of all signatures is in FILE.json beside it
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) network: PathBuf,
 }

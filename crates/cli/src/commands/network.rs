@@ -116,7 +116,7 @@ fn revoke(args: &RevokeArgs) -> Result<(), Failure> {
         let problem = format!("no certificate of {} in this network", args.node);
         return Err(Failure::new(Kind::Usage, problem));
     }
-    // Those that have expired need no place in the list.
+    // Expired certificates need no place in the list.
     let certificates = network.certificates();
     let is_open =
         |serial: &u32| certificates.iter().any(|c| c.serial == *serial && c.expires > issued);
