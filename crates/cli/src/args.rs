@@ -3,6 +3,7 @@
 use crate::failure::EXIT_CODES;
 #[cfg(feature = "lab")]
 use crate::lab_args::{self, DemoArgs, LabArgs, ReplayArgs, SimulateArgs};
+use crate::network_args::NetworkCommand;
 use crate::number::within;
 use crate::remote_args::{NoArgs, Remote, Remotely, WatchArgs};
 use crate::schemes::scheme_help;
@@ -49,6 +50,9 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  ncmesh keygen network.key\n  \
                             (umask 077; ncmesh keygen > network.key)")]
     Keygen(KeygenArgs),
+    /// Make a network of nodes with certificates, and revoke them
+    #[command(subcommand)]
+    Network(NetworkCommand),
     #[cfg(feature = "lab")]
     /// Run a scenario over an emulated mesh of real daemons. Flows need root
     #[command(after_help = lab_args::LAB_EXAMPLES)]

@@ -11,6 +11,7 @@ mod comparison;
 mod failure;
 #[cfg(feature = "lab")]
 mod lab_args;
+mod network_args;
 mod number;
 #[cfg(feature = "lab")]
 mod plan;
@@ -80,6 +81,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Client(command) => ask(command, Remote { json, ..remote }),
         Command::Node(args) => commands::node::run(&args),
         Command::Keygen(args) => commands::keygen::run(&args),
+        Command::Network(command) => commands::network::run(json, command),
         #[cfg(feature = "lab")]
         Command::Lab(args) => commands::lab::run(json, &args),
         #[cfg(feature = "lab")]

@@ -109,6 +109,11 @@ impl Table {
         self.values = before..head.len();
     }
 
+    /// Adds a column at the end.
+    pub(crate) fn column(&mut self, heading: &str) {
+        self.rows[0].push(heading.to_owned());
+    }
+
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());

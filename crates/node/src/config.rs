@@ -6,6 +6,7 @@ mod locate;
 mod log;
 mod position;
 mod radio;
+mod trust;
 mod tunnel;
 mod web;
 
@@ -37,6 +38,8 @@ use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tracing::Level;
+use trust::TrustSection;
+pub use trust::TrustSettings;
 pub use tunnel::TunnelConfig;
 pub(crate) use tunnel::choose;
 pub use web::{Readers, TokenError, WebConfig, read_token, token_warning};
@@ -68,6 +71,8 @@ pub struct NodeConfig {
     pub position: Option<Position>,
     /// Key of the network.
     pub key: Key,
+    /// `[trust]`.
+    pub trust: TrustSettings,
     /// Directory for what must survive a restart.
     pub state_dir: PathBuf,
     /// Least severe messages that are logged.
@@ -160,6 +165,8 @@ struct FileSections {
     web: Option<WebConfig>,
     tunnel: Option<TunnelConfig>,
     #[serde(default)]
+    trust: TrustSection,
+    #[serde(default)]
     stream: StreamSection,
     #[serde(default)]
     link: LinkConfig,
@@ -230,6 +237,7 @@ pub fn sections() -> Vec<SectionSettings> {
     let section = |name, settings| SectionSettings { name, settings };
     vec![
         section("node", NodeSection::settings()),
+        section("trust", TrustSection::settings()),
         section("radio", RadioConfig::settings()),
         section("inbox", InboxSection::settings()),
         section("api", ApiSection::settings()),
@@ -274,6 +282,7 @@ impl NodeConfig {
         let FileSections {
             node,
             radio,
+            trust,
             inbox,
             api,
             web,
@@ -287,6 +296,14 @@ impl NodeConfig {
         } = sections;
         let key = source.key(&node)?;
         let state_dir = node.state_dir.map_or_else(default_state_dir, |dir| source.resolve(&dir));
+        let trust = TrustSettings {
+            mode: trust.mode,
+            networks: trust.networks.0,
+            certificate: trust
+                .certificate
+                .map_or_else(|| state_dir.join("certificate"), |file| source.resolve(&file)),
+            revocations: trust.revocations.map(|file| source.resolve(&file)),
+        };
         let id = NodeId(node.id);
         let name = node.name.unwrap_or_else(|| format!("n{:02}", node.id));
         let tunnel = tunnel.map(|tunnel| tunnel.completed(id, &name)).transpose();
@@ -297,6 +314,7 @@ impl NodeConfig {
             display_name: node.display_name,
             position: node.position.map(|place| place.0),
             key,
+            trust,
             inbox_limits: inbox.as_ref().map(InboxLimits::from).unwrap_or_default(),
             hook: inbox.as_ref().map(|section| source.command(&section.hook)).unwrap_or_default(),
             inbox: inbox.map(|section| without_links(&source.resolve(&section.dir))),
@@ -339,6 +357,21 @@ impl NodeConfig {
         let state = node.and_then(|node| node.state_dir);
         let state = state.map(|dir| place("node", "state_dir", dir)).transpose()?;
         Ok(state.map(|dir| dir.join(SOCKET)))
+    }
+
+    /// Returns the state directory that a configuration file names, or the default one. The key is
+    /// not read.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the file is unreadable or not TOML.
+    pub fn state_dir(file: &Path) -> Result<PathBuf, ConfigError> {
+        let source = ConfigText::read(file)?;
+        let Places { node, .. } = parse(&source.text).map_err(|e| source.toml_error(&e))?;
+        let Some(dir) = node.and_then(|node| node.state_dir) else {
+            return Ok(default_state_dir());
+        };
+        let wrong = |problem| source.error("node", "state_dir", problem);
+        expand(&dir).map(|dir| source.resolve(&dir)).map_err(wrong)
     }
 
     /// Reads the token of the console's commands, the first line of a file.

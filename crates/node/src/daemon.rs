@@ -8,6 +8,7 @@ use crate::alarm::Alarm;
 use crate::api::{self, ApiSocket};
 use crate::config::{NodeConfig, PortConfig, RadioConfig, TunnelConfig};
 use crate::error::NodeError;
+use crate::identity::trust;
 use crate::node::{Command, DeviceState, Filled, Handle, Heard, Node, Parts, Start};
 use crate::radio::air::AirRadio;
 use crate::radio::port::Port;
@@ -88,6 +89,7 @@ async fn serve<R: Radio>(
         return Err(config.blame("web", "this program was built without the console").into());
     }
     let state = StateDir::open(&config.state_dir)?;
+    let trust = trust(config, &state).map_err(|e| config.blame("trust", &e.to_string()))?;
     if let Some(inbox) = &config.inbox {
         check_inbox(inbox).map_err(|e| NodeError::Inbox(inbox.clone(), e))?;
     }
@@ -100,6 +102,7 @@ async fn serve<R: Radio>(
             epoch: state.next_epoch()?,
             seed: getrandom::u64().map_err(io::Error::from)?,
         },
+        trust,
         delivered: state.delivered()?,
         handle: handle.clone(),
         radio: radio.describe(),

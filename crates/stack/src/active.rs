@@ -20,6 +20,7 @@ use ncmesh_engine::{
     AnyEngine, Context, Engine, Event, FileEngine, Filled, Frame, Offer, StreamEngine,
     TunnelEngine, TxReport,
 };
+use ncmesh_wire::identity::{Rejection, Revocations};
 use ncmesh_wire::{FlowId, NodeId, OpenError, Salt, Sealer, frame};
 use rand_core::RngCore;
 
@@ -196,6 +197,16 @@ impl Active<'_> {
     pub fn set_clock(&mut self, unix_s: u64) {
         let now = self.stack.now;
         self.stack.control.route.trust.set_clock(unix_s, now);
+    }
+
+    /// Takes a list of revocations and tells it to the mesh.
+    ///
+    /// # Errors
+    /// [`Rejection`] if it does not count; [`Rejection::OtherNetwork`] also if this node is in no
+    /// network.
+    pub fn revoke(&mut self, list: Revocations) -> Result<(), Rejection> {
+        let now = self.stack.now;
+        self.stack.control.route.revoke(list, now)
     }
 
     /// Changes how this node relays, for every tunnel scheme that leaves a choice.

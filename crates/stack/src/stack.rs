@@ -234,6 +234,12 @@ impl Stack {
         self.control.route.trust.known()
     }
 
+    /// Returns the key of a node, or of this one, if it is known here.
+    #[must_use]
+    pub fn identity_of(&self, node: NodeId) -> Option<&Known> {
+        self.control.route.trust.of(node)
+    }
+
     /// Returns the lists of revocations that count.
     #[must_use]
     pub fn revocations(&self) -> &[Revocations] {

@@ -337,7 +337,8 @@ fn a_certificate_ends_by_a_clock_that_can_be_right_and_a_new_one_brings_the_node
 fn a_revoked_node_is_out_everywhere_and_its_frames_are_dropped() {
     let mut line = Line::new((0..4).map(member));
     line.run(SETTLED);
-    let list = Revocations::issue(&network(), 1, TODAY, vec![2]);
+    let lists = [Revocations::issue(&network(), 1, TODAY, vec![2])];
+    let [list] = &lists;
     let mut body = Vec::new();
     list.write(&mut body);
     line.forge(0, REVOCATIONS, &body);
@@ -345,11 +346,11 @@ fn a_revoked_node_is_out_everywhere_and_its_frames_are_dropped() {
     line.run(Duration::from_secs(20));
     for index in [0, 2, 3] {
         assert!(!line.believes(index).contains(&2), "node {index}");
-        assert_eq!(line.stacks[index].revocations(), [list.clone()], "node {index}");
+        assert_eq!(line.stacks[index].revocations(), lists, "node {index}");
     }
     assert_eq!(line.stacks[0].inbound().count(), 0, "it is no neighbour any more");
     // A list that a liar shortened brings nothing back.
-    let shortened = Revocations { number: 2, serials: Vec::new(), ..list };
+    let shortened = Revocations { number: 2, serials: Vec::new(), ..list.clone() };
     let mut body = Vec::new();
     shortened.write(&mut body);
     line.forge(0, REVOCATIONS, &body);

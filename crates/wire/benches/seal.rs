@@ -1,11 +1,12 @@
-//! Cost of sealing and opening a frame, beside RustCrypto's XChaCha20-Poly1305 on its own:
-//! `cargo bench -p ncmesh-wire --bench seal`.
+//! Cost of sealing and opening a frame, beside RustCrypto's XChaCha20-Poly1305 on its own, and of
+//! signing a link state and checking that: `cargo bench -p ncmesh-wire --bench seal`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use chacha20poly1305::XChaCha20Poly1305;
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use ncmesh_wire::identity::{Purpose, SecretKey};
 use ncmesh_wire::{Cipher, Key, NodeId, Salt, Sealer, ServiceId, Versions, frame};
 use std::hint::black_box;
 
@@ -41,5 +42,19 @@ fn seal(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, seal);
+fn sign(c: &mut Criterion) {
+    let mut group = c.benchmark_group("sign");
+    let key = SecretKey::new(&KEY.into());
+    let public = key.public();
+    // A state of 40 links.
+    let state = [3; 140];
+    let signature = key.sign(Purpose::LinkState, &state);
+    group.bench_function("sign", |b| b.iter(|| key.sign(Purpose::LinkState, black_box(&state))));
+    group.bench_function("check", |b| {
+        b.iter(|| public.has_signed(Purpose::LinkState, black_box(&state), &signature));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, seal, sign);
 criterion_main!(benches);

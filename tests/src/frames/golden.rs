@@ -18,7 +18,7 @@ pub struct Body {
 }
 
 /// Titles of the golden vectors in the wire format: sender, service and kind.
-const GOLDEN: [(&str, u16, u8, u8); 41] = [
+const GOLDEN: [(&str, u16, u8, u8); 46] = [
     ("Hello.", 3, 0, 0),
     ("Hello with states.", 3, 0, 0),
     ("Hello with profiles.", 3, 0, 0),
@@ -60,6 +60,11 @@ const GOLDEN: [(&str, u16, u8, u8); 41] = [
     ("`stream_tree` data.", 1, 29, 1),
     ("`stream_tree` report.", 2, 29, 2),
     ("`stream_tree` announcement.", 1, 29, 3),
+    ("Hello with signed states.", 3, 0, 0),
+    ("Keys wanted.", 3, 0, 5),
+    ("Keys.", 3, 0, 6),
+    ("Certificates.", 3, 0, 7),
+    ("Revocations.", 3, 0, 8),
 ];
 
 /// Returns the golden vectors of the wire format, with their titles.

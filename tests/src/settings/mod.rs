@@ -70,7 +70,8 @@ fn tables() -> Vec<Table> {
 }
 
 /// Sections of `node.toml` that a scenario does not have among its protocols.
-const DAEMON: [&str; 8] = ["node", "radio", "inbox", "api", "web", "tunnel", "stream", "limits"];
+const DAEMON: [&str; 9] =
+    ["node", "trust", "radio", "inbox", "api", "web", "tunnel", "stream", "limits"];
 
 /// Returns the sections of `[protocol]` of scenarios.
 fn protocols() -> impl Iterator<Item = Section> {

@@ -8,6 +8,7 @@ use ncmesh_sim::{Event, Observer, Simulation, SimulationConfig, What, node_id};
 use ncmesh_stack::control::{HELLO, SERVICE};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
+use ncmesh_stack::trust::TrustMode;
 use ncmesh_tests::{contents, links, mesh, settled};
 use ncmesh_wire::{Cipher, NodeId, Salt, Sealer, Versions, Writer};
 use std::cell::RefCell;
@@ -23,10 +24,15 @@ const AHEAD: u32 = 20_000;
 
 /// A line of four nodes, with the settings of daemons.
 fn line(seed: u64) -> Simulation {
+    line_that_trusts(TrustMode::Key, seed)
+}
+
+fn line_that_trusts(trust: TrustMode, seed: u64) -> Simulation {
     let with = [(0, 1, 0.05), (1, 2, 0.05), (2, 3, 0.05)];
     settled(SimulationConfig {
         link: LinkConfig::default(),
         route: RouteConfig::default(),
+        trust,
         ..mesh(links(4, &with), seed)
     })
 }
@@ -238,6 +244,56 @@ fn a_frame_with_states_of_all_nodes_makes_no_mesh_dark() {
         assert!(times[2] <= Duration::from_millis(2500), "case {case}: dark for {times:?}");
         // Where a frame that answers the lie is lost, the next one comes later.
         assert!(times[4] <= Duration::from_secs(8), "case {case}: dark for {times:?}");
+    }
+}
+
+#[test]
+fn with_identities_no_lie_is_believed_or_answered() {
+    for trust in [TrustMode::FirstUse, TrustMode::Network] {
+        for case in 0..CASES {
+            let mut s = line_that_trusts(trust, case as u64);
+            assert!(all_reach_all(&s), "{trust:?}, case {case}: not settled");
+            let epochs: Vec<u64> = (0..4).map(|node| epoch(&s, node)).collect();
+            let told = versions(&s, case);
+            lie(&mut s, told, 1);
+            for _ in 0..50 {
+                s.run_for(LOOK);
+                assert!(all_reach_all(&s), "{trust:?}, case {case}: dark");
+            }
+            let now: Vec<u64> = (0..4).map(|node| epoch(&s, node)).collect();
+            assert_eq!(now, epochs, "{trust:?}, case {case}");
+            assert_whole(&mut s, &format!("{trust:?}, case {case}"));
+        }
+    }
+}
+
+#[test]
+fn with_identities_a_name_cannot_be_taken() {
+    for trust in [TrustMode::FirstUse, TrustMode::Network] {
+        let mut s = line_that_trusts(trust, 11);
+        take_name(&mut s, 1);
+        let named = |s: &Simulation| s.host(0).stack().unwrap().node_named("n04");
+        assert_eq!(named(&s), Some(node_id(3)));
+        // Nor while its node is away: nobody has it then.
+        s.switch_off(3);
+        s.run_for(Duration::from_secs(120));
+        take_name(&mut s, 2);
+        assert_eq!(named(&s), None, "{trust:?}");
+    }
+}
+
+#[test]
+fn with_identities_nodes_restart_and_the_mesh_knows_itself_again() {
+    for trust in [TrustMode::FirstUse, TrustMode::Network] {
+        let mut s = line_that_trusts(trust, 12);
+        for node in 0..4 {
+            s.switch_off(node);
+            s.run_for(Duration::from_secs(1));
+            s.switch_on(node).unwrap();
+            let dark = time_to_light(&mut s);
+            assert!(dark <= Duration::from_secs(15), "{trust:?}: {dark:?} after node {node}");
+        }
+        assert_whole(&mut s, "at the end");
     }
 }
 

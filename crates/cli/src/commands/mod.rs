@@ -13,6 +13,7 @@ pub(crate) mod generate;
 pub(crate) mod keygen;
 #[cfg(feature = "lab")]
 pub(crate) mod lab;
+pub(crate) mod network;
 pub(crate) mod node;
 pub(crate) mod peers;
 pub(crate) mod receive;

@@ -26,13 +26,22 @@ fn text(peers: &[Peer]) -> String {
     if peers.is_empty() {
         return "no other node is known; `ncmesh status` shows what may be wrong".into();
     }
+    let has_keys = peers.iter().any(|peer| peer.fingerprint.is_some() || peer.conflict);
     let mut table = Table::new(["NAME", "ID", "VIA"]);
     table.columns(PeerValues::FIELDS);
+    if has_keys {
+        table.column("KEY");
+    }
     for peer in peers {
         let name = peer.name.clone().unwrap_or_else(|| "?".into());
         let via = show::or_dash(peer.next_hop.clone());
         let who = [name, peer.id.to_string(), via];
-        table.row(who.into_iter().chain(show::cells(&peer.values)));
+        let mut key = show::or_dash(peer.fingerprint.clone());
+        if peer.conflict {
+            key += " conflict";
+        }
+        let key = has_keys.then_some(key);
+        table.row(who.into_iter().chain(show::cells(&peer.values)).chain(key));
     }
 
     table.to_string()

@@ -7,12 +7,15 @@ use crate::show;
 use crate::watch::watch;
 use ncmesh_console::schema::Values;
 use ncmesh_node::api::types::{
-    Coding, Flow, KeptParts, Status, Stream, Traffic, Tunnel, TunnelRoute,
+    Coding, Flow, Identity, KeptParts, Status, Stream, Traffic, Tunnel, TunnelRoute,
 };
+use ncmesh_node::identity::unix_s;
 use std::collections::BTreeMap;
 
 /// Resource of the daemon that the command shows.
 const PATH: &str = "/v1/status";
+/// Longest rest of a certificate that is shown, seconds: a thousand years.
+const MOST_LEFT_S: f64 = 3.2e10;
 /// Most routes of the tunnel that are shown as text.
 const MOST_ROUTES: usize = 8;
 
@@ -53,6 +56,7 @@ fn text(s: &Status) -> String {
         format!("control    {}", control(s)),
         format!("heard      {}", traffic(&s.heard)),
     ];
+    lines.extend(s.identity.iter().map(|own| format!("identity   {}", identity(own))));
     if !s.drops.is_empty() {
         lines.push(format!("dropped    {}", drops(&s.drops)));
     }
@@ -64,6 +68,22 @@ fn text(s: &Status) -> String {
     lines.extend(s.coding.iter().filter(|c| c.values.sent + c.values.decoded > 0).flat_map(coding));
     lines.extend(s.hints.iter().map(|hint| format!("hint       {hint}")));
     lines.join("\n")
+}
+
+/// Returns a node's key, the end of its certificate, and what it knows of others.
+fn identity(identity: &Identity) -> String {
+    let Identity { fingerprint, serial, expires, known, revoked, conflicts } = identity;
+    let mut text = format!("key {fingerprint}");
+    if let Some((serial, expires)) = serial.zip(*expires) {
+        let left = (expires.saturating_sub(unix_s()) as f64).min(MOST_LEFT_S);
+        text += &format!(", certificate {serial} for {}", show::duration(left));
+    }
+    text += &format!("; {known} other keys known, {revoked} certificates revoked");
+    if !conflicts.is_empty() {
+        let nodes: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
+        text += &format!("; conflicts about {}", nodes.join(", "));
+    }
+    text
 }
 
 /// Returns the control traffic of each kind.

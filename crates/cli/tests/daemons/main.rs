@@ -14,4 +14,5 @@ mod soak;
 mod sources;
 mod support;
 mod transfer;
+mod trusted;
 mod tunnel;

@@ -45,6 +45,9 @@ pub struct Status {
     /// Ids under which false packets of files came in the last 5 min.
     #[serde(default)]
     pub liars: Vec<u16>,
+    /// Its identity, and what it knows of others'. Absent in `[trust] mode = "key"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
     /// Description of the radio, in words.
     pub radio: String,
     /// Length of the largest frame, bytes.
@@ -301,6 +304,26 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
+/// Identity of a node, and what it knows of others'.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Identity {
+    /// Beginning of its public key, for people to compare.
+    pub fingerprint: String,
+    /// Number of its certificate, in a network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<u32>,
+    /// End of its certificate, seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<u64>,
+    /// Other nodes whose keys it knows.
+    pub known: u64,
+    /// Certificates that it knows to be revoked.
+    pub revoked: u64,
+    /// Ids under which states were told in the last 10 min that their keys had not signed.
+    #[serde(default)]
+    pub conflicts: Vec<u16>,
+}
+
 /// One element of `GET /v1/peers`: another node of the mesh.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Peer {
@@ -322,6 +345,15 @@ pub struct Peer {
     /// Oldest and newest version of the wire format that a neighbour understands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire_versions: Option<[u8; 2]>,
+    /// Beginning of its public key, if that is known here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// End of its certificate, seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<u64>,
+    /// Whether states were told under its id in the last 10 min that its key had not signed.
+    #[serde(default)]
+    pub conflict: bool,
 }
 
 /// Direction of a transfer.

@@ -51,9 +51,8 @@ impl Node {
         if !self.measuring.is_idle() {
             self.with_mesh(Measuring::drain);
         }
-        let epoch = self.stack.epoch();
         let now = self.clock.now();
-        self.savers.save(epoch, self.files.elsewhere(), &self.state, &self.handle, now);
+        self.savers.save(&self.stack, self.files.elsewhere(), &self.state, &self.handle, now);
     }
 
     /// Handles a packet of a measurement that came through the mesh.

@@ -255,6 +255,24 @@ const METRICS: &[Metric] = &[
     Metric("hints", Varies, "", "Problems that `ncmesh status` names", |look| {
         one(look.status.hints.len() as f64)
     }),
+    Metric("identity_info", Varies, "`key`", "1: the beginning of this node's key", |look| {
+        let own = look.status.identity.iter();
+        own.map(|own| (vec![("key", own.fingerprint.clone())], 1.0)).collect()
+    }),
+    Metric("certificate_end_seconds", Varies, "", "End of the certificate, since 1970", |look| {
+        let end = look.status.identity.as_ref().and_then(|own| own.expires);
+        end.map(|end| one(end as f64)).unwrap_or_default()
+    }),
+    Metric(
+        "identity_conflicts",
+        Varies,
+        "",
+        "Ids under which states were told lately that their keys had not signed",
+        |look| {
+            let own = look.status.identity.as_ref();
+            own.map(|own| one(own.conflicts.len() as f64)).unwrap_or_default()
+        },
+    ),
     // Peers are told apart by id: one that is given another name goes on with its series.
     Metric(
         "peer_info",

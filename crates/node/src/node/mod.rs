@@ -27,6 +27,7 @@ use crate::api;
 use crate::api::answers::{BandwidthRequest, Reloaded};
 use crate::api::types::{ApiError, ErrorCode, Recipients};
 use crate::config::{NodeConfig, V6_MTU_MIN};
+use crate::identity::unix_s;
 use crate::state::{Delivered, OutgoingFile, OutgoingJournal, Spool, StateDir};
 use crate::store::FileStorage;
 use crate::stream::Ports;
@@ -45,6 +46,7 @@ use ncmesh_engine::registry::{AUTO, Choice, ServiceKind};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::files::Files;
+use ncmesh_stack::trust::TrustConfig;
 use ncmesh_stack::{ConfigError, Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Versions};
 use neighbors::Noted;
@@ -145,6 +147,8 @@ impl Clock {
 pub struct Parts {
     /// Its state directory.
     pub state: StateDir,
+    /// How the node trusts others.
+    pub trust: TrustConfig,
     /// The list of files received.
     pub delivered: Delivered,
     /// Identity of this start.
@@ -177,7 +181,8 @@ impl Node {
     /// A setting that cannot be, or with which no file could be sent over this radio.
     pub fn new(config: &NodeConfig, parts: Parts) -> Result<Self, ConfigError> {
         let clock = Clock::start();
-        let mut stack = Stack::new(stack_config(config, &parts.start), REGISTRY, clock.now())?;
+        let mut stack =
+            Stack::new(stack_config(config, &parts.start, parts.trust), REGISTRY, clock.now())?;
         stack.make_room(V6_MTU_MIN);
         let tunnel = Tunnel::new(config, &stack)?;
         let inboxes = parts.state.inboxes();
@@ -264,6 +269,8 @@ impl Node {
             self.sending.save_receivers(flow, &transfers, journal, &self.handle);
         }
         self.sending.keep(&transfers);
+        // Clocks of routers are set long after the start.
+        self.stack.at(now, &mut self.storage).set_clock(unix_s());
         self.noted.log_coding(&self.stack);
         self.noted.log_neighbors(&self.stack, now);
         self.noted.forget_unknown(&self.stack);
@@ -540,7 +547,7 @@ impl Node {
     }
 }
 
-fn stack_config(config: &NodeConfig, start: &Start) -> StackConfig {
+fn stack_config(config: &NodeConfig, start: &Start, trust: TrustConfig) -> StackConfig {
     StackConfig {
         node: config.id,
         name: config.name.clone(),
@@ -551,7 +558,7 @@ fn stack_config(config: &NodeConfig, start: &Start) -> StackConfig {
         mtu: config.radio.mtu(),
         versions: Versions::OWN,
         cipher: Cipher::new(&config.key),
-        trust: Default::default(),
+        trust,
         link: config.link.clone(),
         route: config.route.clone(),
         share: config.share.clone(),

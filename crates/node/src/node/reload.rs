@@ -8,10 +8,13 @@ use super::{Node, Start, stack_config};
 use crate::api::answers::Reloaded;
 use crate::api::types::{ApiError, ErrorCode, TunnelChange};
 use crate::config::{ConfigError, NodeConfig, RadioConfig, Rate};
+use crate::identity::{IdentityError, revocations};
 use ncmesh_engine::time::Instant;
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::Stack;
+use ncmesh_stack::trust::TrustConfig;
 use ncmesh_wire::Salt;
+use ncmesh_wire::identity::Rejection;
 
 /// A change of the rate at which the radio sends.
 #[derive(Clone, Copy, Debug)]
@@ -26,9 +29,19 @@ pub(crate) struct NewRate {
 /// The first setting that cannot be. Then nothing has changed.
 pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiError> {
     check(new, node.clock.now()).map_err(|e| refused(&e))?;
+    let list = revocations(new).map_err(|e| wrong_list(&e))?;
     let mut answer = Reloaded::default();
 
-    // The scheme first: it is the only change that may be refused.
+    // The list of revocations and the scheme first: no other change may be refused.
+    let now = node.clock.now();
+    if let Some(list) = list {
+        let file = new.trust.revocations.clone().unwrap_or_default();
+        match node.stack.at(now, &mut node.storage).revoke(list) {
+            Ok(()) => answer.changed.push("[trust] revocations".into()),
+            Err(Rejection::Old) => {}
+            Err(why) => return Err(wrong_list(&IdentityError::Revocations(file, why))),
+        }
+    }
     if let (Some(old), Some(tunnel)) = (&node.configuration.tunnel, &new.tunnel)
         && old.scheme != tunnel.scheme
     {
@@ -37,8 +50,8 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         answer.changed.push("[tunnel] scheme".into());
     }
 
-    let now = node.clock.now();
     let mut running = node.configuration.clone();
+    running.trust.revocations.clone_from(&new.trust.revocations);
     let mut changed = |setting: &str| answer.changed.push(setting.to_owned());
     if update(&mut running.position, &new.position) {
         changed("[node] position");
@@ -130,7 +143,7 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
 /// Checks what only the stack and the engines can check.
 fn check(new: &NodeConfig, now: Instant) -> Result<(), ConfigError> {
     let start = Start { salt: Salt([0; 16]), epoch: 0, seed: 0 };
-    let stack = Stack::new(stack_config(new, &start), REGISTRY, now);
+    let stack = Stack::new(stack_config(new, &start, TrustConfig::Key), REGISTRY, now);
     let tunnel = stack.and_then(|stack| super::Tunnel::new(new, &stack));
     tunnel.map(|_| ()).map_err(|e| new.blame(&e.section, &e.problem))
 }
@@ -151,6 +164,7 @@ fn others(running: &NodeConfig, new: &NodeConfig) -> Vec<String> {
         ("[node] name", running.name != new.name),
         ("[node] key", running.key != new.key),
         ("[node] state_dir", running.state_dir != new.state_dir),
+        ("[trust]", running.trust != new.trust),
         ("[inbox] dir", running.inbox != new.inbox),
         ("[api]", (&running.api_socket, running.api_group) != (&new.api_socket, new.api_group)),
         ("[web]", running.web != new.web),
@@ -167,6 +181,10 @@ fn others(running: &NodeConfig, new: &NodeConfig) -> Vec<String> {
     let differing = engines.filter(|name| running.engines.get(*name) != new.engines.get(*name));
     names.extend(differing.map(|name| format!("[{name}]")));
     names
+}
+
+fn wrong_list(e: &IdentityError) -> ApiError {
+    ApiError::new(ErrorCode::BadRequest, format!("[trust] revocations: {e}"))
 }
 
 /// Returns the error of a configuration that cannot be.

@@ -34,6 +34,7 @@ pub(super) fn node() -> (Node, UnboundedReceiver<Command>, TempDir) {
         ports: Ports::new().0,
         set_log: Box::new(|_| ()),
         state,
+        trust: TrustConfig::Key,
     };
     (Node::new(&config, parts).unwrap(), calls, dir)
 }

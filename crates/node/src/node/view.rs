@@ -5,7 +5,7 @@ use super::names::name_of;
 use super::{Node, coding, graph, metrics, monitoring, path};
 use crate::api::answers::Path;
 use crate::api::types::ApiError;
-use crate::api::types::{Direction, Peer, Receiver, State, Status, Traffic, Transfer};
+use crate::api::types::{Direction, Identity, Peer, Receiver, State, Status, Traffic, Transfer};
 use crate::state::to_hex;
 use ncmesh_console::schema::{NodeValues, PeerValues, Position, ReceivedValues};
 use ncmesh_engine::Background;
@@ -48,6 +48,7 @@ impl Node {
             duplicates: self.stack.duplicates().map(|id| id.0).collect(),
             somebody_sends_as_this_node: self.stack.is_impersonated(),
             liars: self.stack.liars().map(|liar| liar.node.0).collect(),
+            identity: self.identity(),
             radio: self.radio.name.clone(),
             mtu: self.radio.mtu,
             inbox: self.inbox().cloned(),
@@ -96,6 +97,13 @@ impl Node {
         hints.extend(self.name_hints());
         if self.stack.is_impersonated() {
             hints.push(IMPERSONATED.into());
+        }
+        for node in self.stack.identity_conflicts() {
+            hints.push(format!(
+                "states were told as node {node}'s that its key did not sign: by somebody who has \
+                 this network's key, or by the node itself after it lost its key; in that case \
+                 remove its line from `pins` in the state directory, and restart"
+            ));
         }
         hints.extend(self.stack.liars().map(|liar| liar_hint(&self.stack, liar)));
         for (id, version) in self.stack.strangers() {
@@ -168,6 +176,7 @@ impl Node {
         let path = paths.path_to(node);
         let to = topology.delivery(self.id(), node);
         let now = self.clock.now();
+        let identity = self.stack.identity_of(node);
         Peer {
             id: node.0,
             name: topology.state(node).map(|state| state.name.clone()),
@@ -190,7 +199,24 @@ impl Node {
                 .stack
                 .versions_of(node)
                 .map(|Versions { oldest, newest }| [oldest, newest]),
+            fingerprint: identity.map(|known| known.key.fingerprint()),
+            expires: identity.and_then(|known| known.certificate.as_ref()).map(|c| c.expires),
+            conflict: self.stack.identity_conflicts().any(|other| other == node),
         }
+    }
+
+    /// Returns the identity of this node, if it has one.
+    fn identity(&self) -> Option<Identity> {
+        let own = self.stack.identity_of(self.id())?;
+        let certificate = own.certificate.as_ref();
+        Some(Identity {
+            fingerprint: own.key.fingerprint(),
+            serial: certificate.map(|certificate| certificate.serial),
+            expires: certificate.map(|certificate| certificate.expires),
+            known: self.stack.identities().count() as u64 - 1,
+            revoked: self.stack.revocations().iter().map(|list| list.serials.len() as u64).sum(),
+            conflicts: self.stack.identity_conflicts().map(|node| node.0).collect(),
+        })
     }
 
     /// `GET /v1/topology`: the mesh as a NetJSON NetworkGraph.

@@ -152,11 +152,16 @@ impl StateDir {
 
     /// Reads a file that the daemon can do without. If it cannot be read, logs a warning and
     /// returns nothing.
-    fn read(&self, name: &str, limit: u64) -> Vec<u8> {
+    pub(crate) fn read(&self, name: &str, limit: u64) -> Vec<u8> {
         self.root.read(name, limit).unwrap_or_else(|e| {
             tracing::warn!("{} cannot be read: {e}", self.root.join(name).display());
             Vec::new()
         })
+    }
+
+    /// Replaces a file of the directory.
+    pub(crate) fn replace(&self, name: &str, contents: &[u8]) -> io::Result<()> {
+        self.root.replace(name, contents)
     }
 
     fn epoch_file(&self) -> PathBuf {

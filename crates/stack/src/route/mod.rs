@@ -21,13 +21,12 @@ mod own;
 pub(crate) mod profile;
 mod question;
 mod repair;
-mod signed;
 mod spread;
 mod state;
 
 use crate::link::Link;
 use crate::trust::{Claim, Trust, TrustConfig, Verdict};
-use belief::{Belied, Leaps, MAX_EPOCH};
+use belief::{Belied, Leaps, MAX_EPOCH, StateSignature};
 pub use config::RouteConfig;
 use hearer::Hearer;
 use names::Names;
@@ -41,7 +40,6 @@ use question::List;
 pub(crate) use question::{Compare, States, Wanted};
 pub(crate) use repair::Asked;
 use repair::Repair;
-use signed::StateSignature;
 use spread::Spread;
 pub(crate) use state::STATE;
 use state::{Change, EVERYWHERE, Form, Told};
@@ -410,7 +408,7 @@ impl Route {
             Verdict::Believed => {}
             Verdict::Exhausted => return cx.counters.drop(DropReason::Full),
             Verdict::KeyMissing | Verdict::Refused => {
-                // What the change builds on may have been another node's.
+                // The state that the change builds on may have been another node's.
                 if signature.is_some() && matches!(told.form, Form::Change { .. }) {
                     self.repair.want(origin, sender, cx.now);
                 }

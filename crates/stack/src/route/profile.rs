@@ -1,13 +1,12 @@
 //! Facts that a node tells besides its links, on the wire: a byte that says what there is, and
 //! each part of it.
 
-use super::state::{SIGNATURE, SIGNATURE_DOC};
 use ncmesh_engine::Malformed;
 use ncmesh_engine::topology::{Position, Profile};
 use ncmesh_wire::identity::Signature;
 use ncmesh_wire::layout::{Is, Part};
 use ncmesh_wire::prefix::Prefixes;
-use ncmesh_wire::record::{bits, field};
+use ncmesh_wire::record::{Named, bits, field};
 use ncmesh_wire::{Reader, Record, Writer, record};
 
 /// Numbers of both signs are told as their difference from the smallest: of a plan...
@@ -15,6 +14,11 @@ const ORIGIN: u32 = 1 << 31;
 /// ... of latitudes, and of longitudes.
 const EQUATOR: u32 = 900_000_000;
 const GREENWICH: u32 = 1_800_000_000;
+
+/// Signature of the state that a profile belongs to, or that a change leads to.
+pub(super) const SIGNATURE: Named = field("state.signature", "Signature");
+pub(super) const SIGNATURE_DOC: &str =
+    "of the key of the origin, over the whole state that is told or that the change leads to";
 
 record! {
     /// The parts that there are.

@@ -4,7 +4,7 @@
 //! that version: whoever has it or a later one can apply the change, because it lists every link
 //! that was touched since, with its present delivery. Whoever does not asks for the whole state.
 
-use super::profile;
+use super::profile::{self, SIGNATURE, SIGNATURE_DOC};
 use ncmesh_engine::topology::{LinkState, Links, Profile};
 use ncmesh_engine::{Malformed, name};
 use ncmesh_wire::identity::Signature;
@@ -80,11 +80,6 @@ record! {
 const COUNT: Named = field("state.count", "Links");
 const COUNT_DOC: &str = "how many follow; 255 stands before a profile in a whole state, before a \
                          signature in a change, and their number behind it";
-
-/// Signature of the origin.
-pub(super) const SIGNATURE: Named = field("state.signature", "Signature");
-pub(super) const SIGNATURE_DOC: &str =
-    "of the key of the origin, over the whole state that is told or that the change leads to";
 
 /// A state in a hello.
 pub(crate) const STATE: Part = Part::Group {
@@ -340,6 +335,7 @@ pub(super) fn delivery(quantum: u8) -> f64 {
 mod tests {
     use super::*;
     use ncmesh_engine::topology::Position;
+    use ncmesh_wire::identity::{Purpose, SecretKey};
 
     fn state(version: (u64, u32), base: u32, hears: &[(u16, f64)]) -> LinkState {
         let hears = hears.iter().map(|(node, d)| (NodeId(*node), *d)).collect();
@@ -404,6 +400,67 @@ mod tests {
             write_change(&mut out, NodeId(3), (3, false), &later, &change, None);
             let told = Told::read(&mut Reader::new(&out)).unwrap();
             assert_eq!(told.applied_to(&known), Some(later));
+        }
+    }
+
+    /// The golden vectors of the wire format, signed by the key that RFC 8032, 7.1, test 1 has.
+    #[test]
+    fn golden_signed_states() {
+        let secret = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
+        let key: SecretKey = secret.parse().unwrap();
+        let known = state((7, 3), 2, &[(5, 0.8), (9, 1.0)]);
+        let later = state((7, 5), 2, &[(5, 0.6)]);
+        let sign = |state| key.sign(Purpose::LinkState, &signed_contents(NodeId(3), state));
+        let mut out = Vec::new();
+        write_whole(&mut out, NodeId(3), (EVERYWHERE, true), &known, Some(&sign(&known)));
+        let golden = format!("0003ff0000000300010000000000000007 0163 ff08 {WHOLE} 020005cc0009ff");
+        assert_eq!(hex(&out), golden.replace(' ', ""));
+        assert_eq!(out.len(), whole_len(&known, true));
+        let told = Told::read(&mut Reader::new(&out)).unwrap();
+        assert_eq!(told.whole(), Some(known.clone()));
+        assert_eq!(told.signature, Some(sign(&known)));
+
+        let change = Change { since: 2, links: vec![(NodeId(5), 153), (NodeId(9), 0)] };
+        let mut out = Vec::new();
+        write_change(&mut out, NodeId(3), (3, false), &later, &change, Some(&sign(&later)));
+        let golden = format!("000303000000050003 00070003 ff {CHANGE} 02000599000900");
+        assert_eq!(hex(&out), golden.replace(' ', ""));
+        assert_eq!(out.len(), change_len(2, true));
+        let told = Told::read(&mut Reader::new(&out)).unwrap();
+        assert_eq!(told.applied_to(&known), Some(later));
+        assert!(told.signature.is_some());
+        for cut in 0..out.len() {
+            assert!(Told::read(&mut Reader::new(&out[..cut])).is_err());
+        }
+    }
+
+    /// Signatures of the golden vectors.
+    const WHOLE: &str = "\
+        76ac21274e014a93a90f1bd70c9654d4b7d467e4619307e792787315c6d87d40\
+        f2249ff38cfef26abc811cc4329bbb07598b6794ae4913a63a6e4d3e196c880a";
+    const CHANGE: &str = "\
+        0c6881150a93d9828b4c25872f19347bddf5fe9ce22639859096673d6e236aa8\
+        d6cf745bd5872b3fa557c85de5d5888fe08c34ef3f2db7fbfb18868129a0590f";
+
+    /// How far a state goes changes on the way, all else breaks its signature.
+    #[test]
+    fn a_signature_is_over_the_state_and_not_over_how_far_it_goes() {
+        let known = state((7, 3), 2, &[(5, 0.8), (9, 1.0)]);
+        let contents = signed_contents(NodeId(3), &known);
+        let mut out = Vec::new();
+        write_whole(&mut out, NodeId(3), (EVERYWHERE, true), &known, None);
+        let told = Told::read(&mut Reader::new(&out)).unwrap().whole().unwrap();
+        assert_eq!(signed_contents(NodeId(3), &told), contents);
+        assert_ne!(signed_contents(NodeId(4), &told), contents);
+        for other in [
+            state((8, 3), 2, &[(5, 0.8), (9, 1.0)]),
+            state((7, 4), 2, &[(5, 0.8), (9, 1.0)]),
+            state((7, 3), 3, &[(5, 0.8), (9, 1.0)]),
+            state((7, 3), 2, &[(5, 0.8)]),
+            state((7, 3), 2, &[(5, 0.8), (9, 0.9)]),
+            LinkState { name: "d".into(), ..known.clone() },
+        ] {
+            assert_ne!(signed_contents(NodeId(3), &other), contents, "{other:?}");
         }
     }
 

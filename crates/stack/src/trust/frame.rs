@@ -56,3 +56,45 @@ pub(crate) const LAYOUTS: [Layout; 4] = [
     Layout::of::<Certificates>(CERTIFICATES, "certificates", "{certificate.node?} certificates"),
     Layout::of::<Revocations>(REVOCATIONS, "revocations", "list {revocations.number}"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ncmesh_wire::{Record, Writer};
+    use proptest::prelude::*;
+
+    fn written<'a>(record: &impl Record<'a>) -> Vec<u8> {
+        let mut out = Vec::new();
+        record.put(&mut Writer::new(&mut out));
+        out
+    }
+
+    /// The golden vectors of the wire format.
+    #[test]
+    fn golden_keys() {
+        let wanted = KeysWanted { to: NodeId(3), nodes: vec![NodeId(5), NodeId(9)] };
+        assert_eq!(written(&wanted), [0, 3, 0, 5, 0, 9]);
+        let key: PublicKey =
+            "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a".parse().unwrap();
+        let keys = Keys { keys: vec![NodeKey { node: NodeId(5), key }] };
+        assert_eq!(written(&keys), [&[0, 5][..], &key.bytes()].concat());
+    }
+
+    proptest! {
+        /// A body has one meaning: what is well-formed is written as it was.
+        #[test]
+        fn bodies_are_malformed_or_written_as_they_were(
+            body in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            if let Ok(wanted) = KeysWanted::from_body(&body) {
+                prop_assert_eq!(&written(&wanted), &body);
+            }
+            if let Ok(keys) = Keys::from_body(&body) {
+                prop_assert_eq!(&written(&keys), &body);
+            }
+            if let Ok(certificates) = Certificates::from_body(&body) {
+                prop_assert_eq!(written(&certificates).len(), body.len());
+            }
+        }
+    }
+}

@@ -111,7 +111,7 @@ pub struct Pin {
     pub key: PublicKey,
 }
 
-/// What is known of a node's identity.
+/// Key of a node, with what it stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     /// Its name.
@@ -235,6 +235,8 @@ pub(crate) struct Trust {
     conflicts: BTreeMap<NodeId, Instant>,
     budgets: BTreeMap<NodeId, Budget>,
     clock: Option<Clock>,
+    /// Number of pauses so far, from which they differ.
+    pauses: u16,
     /// Number of changes of what must survive a restart.
     changes: u64,
 }
@@ -276,6 +278,7 @@ impl Trust {
             conflicts: BTreeMap::new(),
             budgets: BTreeMap::new(),
             clock: None,
+            pauses: 0,
             changes: 0,
         }
     }
@@ -285,6 +288,11 @@ impl Trust {
     /// Returns the nodes with keys that this node knows, itself included.
     pub(crate) fn known(&self) -> impl Iterator<Item = (NodeId, &Known)> + '_ {
         self.known.iter().map(|(node, known)| (*node, known))
+    }
+
+    /// Returns what is known of a node's identity.
+    pub(crate) fn of(&self, node: NodeId) -> Option<&Known> {
+        self.known.get(&node)
     }
 
     /// Returns the number of changes of keys, certificates and revocations since the start.
@@ -464,9 +472,20 @@ impl Trust {
     /// Asks `from` for the key of a node until it comes.
     pub(crate) fn want(&mut self, node: NodeId, from: NodeId, now: Instant) {
         if self.wanted.len() < MAX_WANTED || self.wanted.contains_key(&node) {
-            let want = Want { from, due: now + REQUEST_WAIT, tries: 0 };
+            let due = now + REQUEST_WAIT.mul_f64(self.jitter());
+            let want = Want { from, due, tries: 0 };
             self.wanted.entry(node).or_insert(want).from = from;
         }
+    }
+
+    /// Returns a factor from 0.5 to 1.5 for a pause. Nodes that do not hear each other often ask
+    /// for a key that the same hello made them want: in step, their requests would collide again
+    /// and again.
+    fn jitter(&mut self) -> f64 {
+        self.pauses = self.pauses.wrapping_add(1);
+        // Multiples of the golden ratio are spread evenly (Knuth, volume 3, 6.4).
+        let spread = (self.me.0 ^ self.pauses.wrapping_mul(0x3C6F)).wrapping_mul(0x9E37);
+        0.5 + f64::from(spread) / 65_536.0
     }
 
     /// Handles a request for keys.
@@ -573,25 +592,30 @@ impl Trust {
         if !self.may_check(sender, now) {
             return Ok(false);
         }
-        let Mode::Network(network) = &mut self.mode else { return Ok(false) };
         let id = list.network;
         let number = list.number;
-        match network.authority.revoke(list) {
-            Ok(()) => {
-                network.tells = LIST_TELLS;
-                self.changes += 1;
-                return Ok(true);
-            }
+        match self.revoke(list) {
+            Ok(()) => return Ok(true),
             Err(Rejection::Old) => {
+                let Mode::Network(network) = &mut self.mode else { return Ok(false) };
                 // A neighbour that comes from another part of the mesh knows less.
-                let known = network.authority.revocations().iter();
-                if known.into_iter().any(|list| list.network == id && list.number > number) {
+                let mut known = network.authority.revocations().iter();
+                if known.any(|list| list.network == id && list.number > number) {
                     network.tell_all();
                 }
             }
             Err(_) => self.charge(sender),
         }
         Ok(false)
+    }
+
+    /// Takes a list of revocations, and tells it from now on.
+    pub(crate) fn revoke(&mut self, list: Revocations) -> Result<(), Rejection> {
+        let Mode::Network(network) = &mut self.mode else { return Err(Rejection::OtherNetwork) };
+        network.authority.revoke(list)?;
+        network.tells = LIST_TELLS;
+        self.changes += 1;
+        Ok(())
     }
 
     /// Returns the nodes whose certificates count no more.
@@ -650,12 +674,13 @@ impl Trust {
             return Some(REVOCATIONS);
         }
         if let Some(from) = self.wanted.values().find(|want| want.due <= now).map(|w| w.from) {
+            let jitter = self.jitter();
             let room = mtu.saturating_sub(KeysWanted::LEN) / 2;
             let mut nodes = Vec::new();
             for (node, want) in &mut self.wanted {
                 if want.from == from && want.due <= now + REQUEST_WAIT && nodes.len() < room {
                     nodes.push(*node);
-                    want.due = now + REQUEST_PAUSES.pause(want.tries);
+                    want.due = now + REQUEST_PAUSES.pause(want.tries).mul_f64(jitter);
                     want.tries += 1;
                 }
             }

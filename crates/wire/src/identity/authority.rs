@@ -5,7 +5,8 @@
 //! with the own clock only if that can be right: if it is later than the signed time, by at most
 //! [`LONGEST_AHEAD`]. A clock at 1970 or ten years ahead changes nothing.
 
-use super::{Certificate, NetworkId, PublicKey, Revocations};
+use super::certificate::{Certificate, NetworkId, Revocations};
+use super::key::PublicKey;
 
 /// Most networks whose certificates count at once: the one before and the one after a change of
 /// the network's key.
@@ -80,6 +81,16 @@ impl Authority {
         }
         self.signed_at = self.signed_at.max(certificate.issued);
         self.is_valid(certificate, clock)
+    }
+
+    /// Takes note of a certificate that this node admitted in an earlier run. Returns whether it is
+    /// of a network that still counts.
+    pub fn recall(&mut self, certificate: &Certificate) -> bool {
+        let is_known = self.network(certificate.network).is_some();
+        if is_known {
+            self.signed_at = self.signed_at.max(certificate.issued);
+        }
+        is_known
     }
 
     /// Checks a certificate whose signature was checked before.

@@ -1,6 +1,6 @@
 //! Certificates of nodes, and lists of those that are not valid any more.
 
-use super::{PublicKey, Purpose, SecretKey, Signature};
+use super::key::{PublicKey, Purpose, SecretKey, Signature};
 use crate::cursor::Writer;
 use crate::frame;
 use crate::id::NodeId;

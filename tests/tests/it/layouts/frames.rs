@@ -5,10 +5,13 @@ use ncmesh_engine::stream::NewStream;
 use ncmesh_engine::stream::UtilityConfig;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
-use ncmesh_sim::{Event, Observer, Simulation, SimulationConfig, What};
+use ncmesh_sim::{Event, Observer, Simulation, SimulationConfig, What, node_id};
+use ncmesh_stack::control::SERVICE;
+use ncmesh_stack::trust::{REVOCATIONS, TrustMode};
 use ncmesh_tests::frames::Body;
 use ncmesh_tests::{contents, links, mesh};
-use ncmesh_wire::{Cipher, ServiceId};
+use ncmesh_wire::identity::Revocations;
+use ncmesh_wire::{Cipher, Sealer, ServiceId, Versions};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
@@ -62,8 +65,27 @@ pub(crate) fn simulated() -> Vec<Body> {
     let mut s = Simulation::new(crowd()).unwrap();
     s.observe(Box::new(Rc::clone(&collected)));
     s.run_for(Duration::from_secs(40));
+    for trust in [TrustMode::FirstUse, TrustMode::Network] {
+        let config = SimulationConfig { trust, ..line_with_detour() };
+        let mut s = Simulation::new(config).unwrap();
+        s.observe(Box::new(Rc::clone(&collected)));
+        s.run_for(Duration::from_secs(6));
+        revoke(&mut s);
+    }
     let collected = std::mem::take(&mut collected.borrow_mut().0);
     collected.into_values().flatten().collect()
+}
+
+/// Tells node 0 a list of revocations as its neighbour does, and lets it pass that on.
+fn revoke(s: &mut Simulation) {
+    let mut frame = Vec::new();
+    Sealer::begin(&mut frame, SERVICE, REVOCATIONS);
+    Revocations::issue(&s.config().network(), 1, 1, vec![77]).write(&mut frame);
+    let salt = s.host(1).stack().unwrap().salt();
+    let mut sealer = Sealer::resume(s.config().cipher(), node_id(1), salt, 20_000);
+    sealer.seal(&mut frame, Versions::OWN.newest);
+    s.inject(0, &frame);
+    s.run_for(Duration::from_secs(2));
 }
 
 /// Two ways from node 0 to node 3, which a direct path overhears.
