@@ -53,6 +53,8 @@ const STANDING: StandingPolicy = StandingPolicy {
     on_trial: 4.0,
     unheard: 32.0,
     in_vain: 64.0,
+    // This node chooses its next hops, and leaves one that hears too little.
+    least_chance: 0.0,
     given_up: Some(Duration::from_secs(2)),
     forgotten: None,
     never_heard: None,
@@ -203,7 +205,7 @@ impl Child {
         self.skip_to(given_up);
 
         // It answers, so nothing is awaited, and the time that it took is learned.
-        if let Some(took) = self.standing.hear(number, now) {
+        if let Some(took) = self.standing.hear(number, self.uncovered(), now) {
             self.answers.add(took, &ANSWERS);
         }
         if grown > 0 {
@@ -279,7 +281,7 @@ impl Child {
         // The MAC acknowledges before the node handles the frame, which may still be lost there.
         let known = self.unconfirmed.filter(|known| now.since(known.since) < UNCONFIRMED);
         self.unconfirmed = known.or(Some(Unconfirmed { first: packet, since: now }));
-        self.standing.note_present(now);
+        self.standing.note_present(self.uncovered(), now);
         self.standing.note_gain(now);
         self.quiet = 0;
 
@@ -335,6 +337,11 @@ impl Child {
         pauses.pause((f64::from(self.quiet) * self.answer_chance() / DOUBLE_AFTER) as u32)
     }
 
+    /// Returns how many packets should have arrived there of which no state tells.
+    fn uncovered(&self) -> f64 {
+        self.delivery() * self.flight.pending()
+    }
+
     /// Returns the share of packets that arrive there.
     pub(crate) fn delivery(&self) -> f64 {
         self.delivery.value()
@@ -371,6 +378,11 @@ impl Child {
     /// tried.
     pub(crate) fn is_given_up(&self, now: Instant) -> bool {
         self.stands(now) == hop::State::Gone
+    }
+
+    /// Returns whether packets bring it nothing by its own word.
+    pub(crate) fn is_in_vain(&self) -> bool {
+        self.standing.is_in_vain(&STANDING)
     }
 
     /// Returns whether it never said anything.
@@ -493,7 +505,7 @@ impl Child {
         // The packet counts as in flight, and as in vain until the next hop gains.
         self.flight.note_filled(filling, now);
         if carries {
-            self.standing.note_sent(self.delivery());
+            self.standing.note_sent(self.delivery(), &STANDING);
         }
         self.sent_at = now;
         self.quiet += u32::from(repeats);

@@ -27,7 +27,8 @@ const REMEMBERED: Duration = Duration::from_secs(30);
 pub(crate) struct Route {
     /// Deliveries of links that are far below what link state tells, and for how long that counts.
     poor: BTreeMap<NodeId, (f64, Instant)>,
-    /// Next hops that never answered for this flow, or that hardly any packet reached.
+    /// Next hops that never answered for this flow, that hardly any packet reached, or that packets
+    /// brought nothing.
     avoided: Avoided,
     choice: Choice,
 }
@@ -58,7 +59,8 @@ impl Route {
         }
         let brings_nothing = |child: &&Child| {
             let is_mute = child.is_given_up(cx.now) && child.is_unheard();
-            is_mute || child.poor_delivery().is_some_and(|delivery| delivery < NOTHING)
+            let is_poor = child.poor_delivery().is_some_and(|delivery| delivery < NOTHING);
+            is_mute || is_poor || child.is_in_vain()
         };
 
         if let Some(child) = child.filter(brings_nothing) {

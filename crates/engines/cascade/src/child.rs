@@ -35,6 +35,8 @@ const STANDING: StandingPolicy = StandingPolicy {
     on_trial: 2.0,
     unheard: 64.0,
     in_vain: 128.0,
+    // A child chooses its parent, and could say that it hears nothing.
+    least_chance: 0.25,
     given_up: None,
     forgotten: Some(Duration::from_secs(20)),
     never_heard: Some(Duration::from_secs(2)),
@@ -190,7 +192,7 @@ impl Child {
 
         // Its word replaces what it said before. All that it did not list stays as it was.
         self.land(now);
-        self.standing.hear(number, now);
+        self.standing.hear(number, 0.0, now);
         self.trials = 0;
         let listed_until = wants.listed_until();
         wants.complete(&self.wants);
@@ -272,7 +274,7 @@ impl Child {
     fn land(&mut self, now: Instant) {
         while self.flight.front().is_some_and(|sent| now.since(sent.at) >= self.flight_time) {
             self.flight.pop_front();
-            self.standing.note_sent(self.delivery.value());
+            self.standing.note_sent(self.delivery.value(), &STANDING);
         }
     }
 
@@ -350,7 +352,7 @@ impl Child {
         if !self.flight_time.is_zero() && self.flight.len() < MOST_IN_FLIGHT {
             self.flight.push_back(Sent { generation, at: now });
         } else {
-            self.standing.note_sent(self.delivery());
+            self.standing.note_sent(self.delivery(), &STANDING);
         }
 
         // A child of which nothing says that packets reach it gets a few, and is then left alone

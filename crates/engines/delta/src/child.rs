@@ -21,6 +21,7 @@ const STANDING: StandingPolicy = StandingPolicy {
     on_trial: f64::INFINITY,
     unheard: f64::INFINITY,
     in_vain: f64::INFINITY,
+    least_chance: 0.0,
     given_up: None,
     forgotten: Some(GONE_AFTER),
     never_heard: Some(GONE_AFTER),
@@ -175,7 +176,7 @@ impl Child {
         if self.standing.asked_at().is_some() {
             self.answered.add(1.0, 1.0);
         }
-        self.standing.hear(state.number, now);
+        self.standing.hear(state.number, 0.0, now);
         for layer in 0..state.layers.len().min(LAYERS) {
             let given_up = GivenUp { before: state.layers[layer].oldest, crowded: 0 };
             self.judge(layer, given_up, now);

@@ -6,9 +6,6 @@ use crate::toolkit::sequence::is_older;
 /// The number of a next hop's last frame counts for so long. No radio holds a frame back for
 /// longer, and a forged number does harm no longer.
 const NUMBER_COUNTS: Duration = Duration::from_secs(1);
-/// Least chance that a packet counts with. What is known of the link is what the next hop says, and
-/// one that says it hears nothing must not hold the channel.
-const LEAST_CHANCE: f64 = 0.25;
 
 /// Where a next hop stands, from best to worst. The diagram is in [the module above](super).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,10 +31,14 @@ pub struct StandingPolicy {
     pub silent: f64,
     /// The same until it is on trial.
     pub on_trial: f64,
-    /// Packets that should have reached it since it was heard until it is on trial.
+    /// Packets that should have reached it, and of which it does not tell, until it is on trial.
     pub unheard: f64,
-    /// The same from when it gained until it was heard last.
+    /// Packets that should have reached it, and brought it nothing by its own word, until it is on
+    /// trial.
     pub in_vain: f64,
+    /// Least chance that a packet counts with. What is known of a link is what the next hop says,
+    /// and one that says it hears nothing must not hold the channel.
+    pub least_chance: f64,
     /// Time without a frame of it until one on trial is gone, if it goes sooner than others.
     pub given_up: Option<Duration>,
     /// The same in any other state, if it goes at all.
@@ -69,7 +70,8 @@ pub struct Standing {
     question: Option<Question>,
     /// Answers that should have come since it was heard.
     missed: f64,
-    /// Packets that should have reached it since it was heard, and from when it gained until then.
+    /// Packets that should have reached it of which it does not tell yet, and those before them
+    /// since it gained.
     unheard: f64,
     in_vain: f64,
 }
@@ -98,21 +100,23 @@ impl Standing {
         is_recent && self.number.is_some_and(|last| is_older(number, last))
     }
 
-    /// Notes a frame of it. Returns how long it took to answer, if it was asked once.
-    pub fn hear(&mut self, number: u16, now: Instant) -> Option<Duration> {
+    /// Notes a frame of it, which does not tell yet of `uncovered` packets that should have reached
+    /// it. Returns how long it took to answer, if it was asked once.
+    pub fn hear(&mut self, number: u16, uncovered: f64, now: Instant) -> Option<Duration> {
         self.number = Some(number);
         let question = self.question;
-        self.note_present(now);
+        self.note_present(uncovered, now);
         question.filter(|question| !question.is_repeated).map(|question| now.since(question.at))
     }
 
     /// Notes that it is there, as the acknowledgment of its MAC shows.
-    pub fn note_present(&mut self, now: Instant) {
+    pub fn note_present(&mut self, uncovered: f64, now: Instant) {
         self.heard_at = now;
         self.question = None;
         self.missed = 0.0;
         // Only its frames show that packets bring it nothing.
-        self.in_vain += core::mem::take(&mut self.unheard);
+        self.in_vain += (self.unheard - uncovered).max(0.0);
+        self.unheard = uncovered.min(self.unheard);
     }
 
     /// Notes that it has more than before.
@@ -124,8 +128,8 @@ impl Standing {
     // ---- what is sent to it
 
     /// Notes a packet that reaches it with this chance.
-    pub fn note_sent(&mut self, chance: f64) {
-        self.unheard += chance.max(LEAST_CHANCE);
+    pub fn note_sent(&mut self, chance: f64, policy: &StandingPolicy) {
+        self.unheard += chance.max(policy.least_chance);
     }
 
     /// Notes that a frame asks it, which repeats no question: an answer to the one before tells of
@@ -221,6 +225,7 @@ mod tests {
         on_trial: 4.0,
         unheard: 32.0,
         in_vain: 64.0,
+        least_chance: 0.25,
         given_up: Some(Duration::from_secs(2)),
         forgotten: Some(Duration::from_secs(20)),
         never_heard: Some(Duration::from_secs(3)),
@@ -236,7 +241,7 @@ mod tests {
 
     fn heard() -> Standing {
         let mut standing = Standing::new(at(0));
-        standing.hear(1, at(0));
+        standing.hear(1, 0.0, at(0));
         standing
     }
 
@@ -244,7 +249,7 @@ mod tests {
     fn a_next_hop_that_does_not_answer_goes_from_state_to_state() {
         let mut standing = Standing::new(at(0));
         assert_eq!(state(&standing, 0), State::New);
-        standing.hear(1, at(1));
+        standing.hear(1, 0.0, at(1));
         assert_eq!(state(&standing, 1), State::Answering);
         standing.note_asked(at(2));
         assert_eq!(state(&standing, 2), State::Asked);
@@ -257,7 +262,7 @@ mod tests {
         assert_eq!(states.collect::<Vec<_>>(), expected);
         assert_eq!(state(&standing, 2000), State::OnTrial);
         assert_eq!(state(&standing, 2001), State::Gone);
-        standing.hear(2, at(2001));
+        standing.hear(2, 0.0, at(2001));
         assert_eq!(state(&standing, 2001), State::Answering);
     }
 
@@ -274,15 +279,20 @@ mod tests {
     #[test]
     fn packets_without_word_of_it_and_frames_without_gain_put_it_on_trial() {
         let mut standing = heard();
-        (0..63).for_each(|_| standing.note_sent(0.5));
+        (0..63).for_each(|_| standing.note_sent(0.5, &POLICY));
         assert_eq!(state(&standing, 0), State::Answering);
-        standing.note_sent(0.5);
+        standing.note_sent(0.5, &POLICY);
         assert_eq!(state(&standing, 0), State::OnTrial);
-        // It is heard, and has nothing more: twice that is in vain.
-        standing.hear(2, at(0));
+        // A frame that it wrote before they came tells of half of them.
+        standing.hear(2, 16.0, at(0));
         assert_eq!(state(&standing, 0), State::Answering);
-        (0..64).for_each(|_| standing.note_sent(0.5));
-        standing.hear(3, at(0));
+        (0..32).for_each(|_| standing.note_sent(0.5, &POLICY));
+        assert_eq!(state(&standing, 0), State::OnTrial);
+        // It tells of all, and has nothing more: 64 are in vain.
+        standing.hear(3, 0.0, at(0));
+        assert_eq!(state(&standing, 0), State::Answering);
+        (0..32).for_each(|_| standing.note_sent(0.5, &POLICY));
+        standing.hear(4, 0.0, at(0));
         assert!(standing.is_in_vain(&POLICY) && state(&standing, 0) == State::OnTrial);
         standing.note_gain(at(1));
         assert_eq!((state(&standing, 1), standing.gained_at()), (State::Answering, at(1)));
@@ -291,24 +301,24 @@ mod tests {
     #[test]
     fn the_time_of_an_answer_is_known_if_one_question_was_asked() {
         let mut standing = heard();
-        assert_eq!(standing.hear(2, at(1)), None);
+        assert_eq!(standing.hear(2, 0.0, at(1)), None);
         standing.note_asked(at(10));
         standing.note_asked(at(12));
-        assert_eq!(standing.hear(3, at(15)), Some(Duration::from_millis(5)));
+        assert_eq!(standing.hear(3, 0.0, at(15)), Some(Duration::from_millis(5)));
         standing.note_asked(at(20));
         standing.note_missed(0.5, at(30));
         assert_eq!(standing.asked_at(), Some(at(30)));
-        assert_eq!(standing.hear(4, at(31)), None, "which of them was answered?");
+        assert_eq!(standing.hear(4, 0.0, at(31)), None, "which of them was answered?");
         standing.note_asked(at(40));
         standing.note_missed(0.5, at(50));
         standing.note_asked(at(52));
-        assert_eq!(standing.hear(5, at(55)), Some(Duration::from_millis(3)));
+        assert_eq!(standing.hear(5, 0.0, at(55)), Some(Duration::from_millis(3)));
     }
 
     #[test]
     fn an_older_frame_is_stale_for_a_second() {
         let mut standing = heard();
-        standing.hear(100, at(10));
+        standing.hear(100, 0.0, at(10));
         assert!(standing.is_stale(99, at(1_009)) && !standing.is_stale(100, at(1_009)));
         assert!(!standing.is_stale(99, at(1_010)), "it may have been forged");
     }
@@ -321,8 +331,8 @@ mod tests {
         ) {
             let mut standing = heard();
             for (number, chance) in (2..).zip(chances) {
-                standing.note_sent(chance);
-                standing.hear(number, at(0));
+                standing.note_sent(chance, &POLICY);
+                standing.hear(number, 0.0, at(0));
             }
             prop_assert!(standing.is_in_vain(&POLICY));
         }
