@@ -8,6 +8,7 @@ use ncmesh_node::api::serve_connection;
 use ncmesh_node::node::{Command, Handle, Node, Parts, Start};
 use ncmesh_node::state::StateDir;
 use ncmesh_node::stream::Ports;
+use ncmesh_stack::trust::TrustConfig;
 use ncmesh_wire::Salt;
 use serde_json::Value;
 use std::cell::RefCell;
@@ -59,6 +60,7 @@ impl World {
             radio: "none".into(),
             ports: Ports::new().0,
             set_log: Box::new(|_| ()),
+            trust: TrustConfig::Key,
             state: dir,
         };
         let node = {

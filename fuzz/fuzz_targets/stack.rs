@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use ncmesh_engine::Event;
-use ncmesh_engine::file::{BatchSet, FileLimits, Manifest, Outgoing, merkle};
+use ncmesh_engine::file::{Allowance, BatchSet, FileLimits, Manifest, Outgoing, merkle};
 use ncmesh_engine::registry::{Scheme, ServiceKind};
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
@@ -58,8 +58,7 @@ fn send(stack: &mut Stack, scheme: Scheme, serial: u32, storage: &mut MemoryStor
         receivers,
         done: Default::default(),
         open: true,
-        background: None,
-        limit_bps: None,
+        allowance: Allowance::default(),
     };
     stack.at(Instant::default(), storage).send_file(scheme, outgoing).unwrap();
 }

@@ -7,6 +7,9 @@
 //! certificates of nodes are in [`identity`].
 //! `docs/reference/wire-format.md` specifies all frames, with test vectors.
 
+// Documentation that declarations of frames make names this crate as other crates do.
+extern crate self as ncmesh_wire;
+
 mod cursor;
 pub mod frame;
 mod id;

@@ -57,7 +57,7 @@ struct Question {
     is_repeated: bool,
 }
 
-/// What the frames of a next hop, and their absence, say about its standing.
+/// Standing of a next hop, by its frames and by their absence.
 ///
 /// All counts are of what *should* have come by the deliveries of the link: one that delivers half
 /// needs twice the packets of a good one to show that nothing comes of it.
