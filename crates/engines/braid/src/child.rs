@@ -77,6 +77,13 @@ const PASSES_ON: f64 = 6.0;
 /// reports where nothing collides: a single TCP connection never gets there. Half 0.99, at the
 /// least 0.89; twice 1.00.
 const COLLIDES: f64 = 0.3;
+/// Standard deviations by which a node may have separated fewer pairs than expected until it gets
+/// fewer. Without, a few bad draws end pairs: two flows that cross over links of 0.8 carried 0.95 of
+/// this.
+const DOUBT: f64 = 2.0;
+/// Time without a pair after which a count of those separated says nothing any more. It would not be
+/// renewed otherwise, and a few bad draws end pairs for good.
+const RENEWED: Duration = Duration::from_secs(1);
 /// Least share of the expected pairs that a node must have separated, and the time for which it
 /// gets none after that was less.
 const LEAST_SEPARATED: f64 = 0.5;
@@ -114,6 +121,7 @@ pub(crate) struct Child {
     /// made of them, of what was expected; and when that counts again.
     paired: Vec<(u32, f64)>,
     separated: FadingShare,
+    paired_at: Instant,
     unpaired_until: Instant,
 }
 
@@ -165,6 +173,7 @@ impl Child {
             answers: AnswerTime::default(),
             paired: Vec::new(),
             separated: FadingShare::starting_at(1.0, PRIOR, PAIRS),
+            paired_at: now,
             unpaired_until: now,
         }
     }
@@ -243,11 +252,24 @@ impl Child {
     /// Returns the chance that it separates a pair, if it has the packet that is not for it with
     /// probability `chance`.
     pub(crate) fn separates(&self, chance: f64, now: Instant) -> f64 {
-        if self.is_unpaired(now) { 0.0 } else { chance * self.separated.value().min(1.0) }
+        if self.is_unpaired(now) {
+            return 0.0;
+        }
+        if now.since(self.paired_at) >= RENEWED {
+            return chance;
+        }
+
+        // Over this many pairs chance alone makes the share waver by so much.
+        let doubt = DOUBT / self.separated.trials().sqrt();
+        chance * (self.separated.value() + doubt).min(1.0)
     }
 
     /// Notes that this packet goes to it in a pair that it separates with this chance.
-    pub(crate) fn note_paired(&mut self, packet: u32, chance: f64) {
+    pub(crate) fn note_paired(&mut self, packet: u32, chance: f64, now: Instant) {
+        if now.since(self.paired_at) >= RENEWED {
+            self.separated = FadingShare::starting_at(1.0, PRIOR, PAIRS);
+        }
+        self.paired_at = now;
         self.flight.note_paired(chance);
         self.paired.push((packet, chance));
     }

@@ -468,7 +468,7 @@ impl Braid {
         });
         let part = flow.fill(next, packet_time, unicast, cx.now, cx.rng)?;
         if let (Some(child), Some(chance)) = (&mut flow.child, chance) {
-            child.note_paired(part.1.first, chance);
+            child.note_paired(part.1.first, chance, cx.now);
         }
         // Where the way to the node before leads over another one, only reports take it, and a
         // unicast frame reaches the next hop alone.

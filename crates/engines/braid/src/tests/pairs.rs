@@ -83,9 +83,28 @@ fn pairs_that_are_not_separated_come_to_an_end_for_a_while() {
         let packet = packets.next().unwrap();
         assert!(packet < 40, "it gets pairs for ever");
         child.note_filled(&carrying(0), 0.0, PACKET_TIME, at(0));
-        child.note_paired(packet, 1.0);
+        child.note_paired(packet, 1.0, at(0));
         child.hear(said(state(0, 0), packet as u16), true, pace(8), at(0));
     }
     assert_eq!(child.separates(1.0, at(4_999)), 0.0);
     assert_eq!(child.separates(0.8, at(5_000)), 0.8);
+}
+
+#[test]
+fn a_few_pairs_that_are_not_separated_end_none_and_are_forgotten() {
+    let mut child = Child::new(NodeId(2), 0, link(1.0), at(0));
+    assert_eq!(child.separates(0.9, at(0)), 0.9);
+    for packet in 0..4 {
+        child.note_filled(&carrying(0), 0.0, PACKET_TIME, at(0));
+        child.note_paired(packet, 1.0, at(0));
+        child.hear(said(state(0, 0), packet as u16), false, pace(8), at(0));
+    }
+    assert_eq!(child.separates(0.9, at(0)), 0.9, "chance explains that");
+    for packet in 4..13 {
+        child.note_filled(&carrying(0), 0.0, PACKET_TIME, at(0));
+        child.note_paired(packet, 1.0, at(0));
+        child.hear(said(state(0, 0), packet as u16), false, pace(8), at(0));
+    }
+    assert!(child.separates(0.9, at(999)) < 0.9);
+    assert_eq!(child.separates(0.9, at(1000)), 0.9, "a while ago");
 }
