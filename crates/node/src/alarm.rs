@@ -39,10 +39,13 @@ impl Alarm {
     pub async fn wait_until(&mut self, when: Option<Instant>) {
         let Some(when) = when else { return std::future::pending().await };
         while Instant::now() < when {
+            // A future that was cancelled left the timer set, so the same time is not set twice.
             if self.set_for != Some(when) {
                 self.set(when);
             }
+
             match self.timer.readable().await {
+                // It may be the end of an earlier time, so the clock decides.
                 Ok(mut ready) => ready.clear_ready(),
                 Err(_) => return,
             }

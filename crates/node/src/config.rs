@@ -277,6 +277,8 @@ impl NodeConfig {
         let text = unmarked(text).to_owned();
         let source = ConfigText { file: file.to_owned(), text };
         let syntax = |e| source.toml_error(&e);
+        // The names of sections are checked first: a misspelt one is otherwise taken for an
+        // engine's.
         source.check_sections(&parse(&source.text).map_err(syntax)?)?;
         let sections: FileSections = parse(&source.text).map_err(syntax)?;
         let FileSections {
@@ -294,7 +296,10 @@ impl NodeConfig {
             limits,
             engines,
         } = sections;
+
         let key = source.key(&node)?;
+
+        // The directory of the state comes first: other paths have their defaults in it.
         let state_dir = node.state_dir.map_or_else(default_state_dir, |dir| source.resolve(&dir));
         let trust = TrustSettings {
             mode: trust.mode,
@@ -304,10 +309,13 @@ impl NodeConfig {
                 .map_or_else(|| state_dir.join("certificate"), |file| source.resolve(&file)),
             revocations: trust.revocations.map(|file| source.resolve(&file)),
         };
+
+        // The tunnel may need the id and the name, for the address and for routes to this node.
         let id = NodeId(node.id);
         let name = node.name.unwrap_or_else(|| format!("n{:02}", node.id));
         let tunnel = tunnel.map(|tunnel| tunnel.completed(id, &name)).transpose();
         let tunnel = tunnel.map_err(|problem| source.blame("tunnel", &problem))?;
+
         Ok(Self {
             id,
             name,
@@ -351,9 +359,12 @@ impl NodeConfig {
             let wrong = |problem| source.error(section, key, problem);
             expand(&path).map(|path| source.resolve(&path)).map_err(wrong)
         };
+
+        // The own setting wins; without it the socket is in the state directory.
         if let Some(socket) = api.and_then(|api| api.socket) {
             return place("api", "socket", socket).map(Some);
         }
+
         let state = node.and_then(|node| node.state_dir);
         let state = state.map(|dir| place("node", "state_dir", dir)).transpose()?;
         Ok(state.map(|dir| dir.join(SOCKET)))
@@ -469,6 +480,7 @@ impl ConfigText {
     fn key(&self, node: &NodeSection) -> Result<Key, ConfigError> {
         match (&node.key, &node.key_file) {
             (Some(key), None) => {
+                // A key in the configuration file is only as secret as the file.
                 warn(shared(&self.file, 0o004, NETWORK_KEY));
                 key.parse().map_err(|e| self.error("node", "key", format!("[node] key: {e}")))
             }
@@ -513,10 +525,12 @@ fn node_name(value: Toml) -> Result<Option<String>, Mismatch> {
 /// Reads a name for people.
 fn display_name(value: Toml) -> Result<Option<String>, Mismatch> {
     let name = String::from_toml(value)?;
+    // The name is shown in terminals and logs, so it may not control them.
     let is_plain = harmless_file_name(&name) == name && !name.trim().is_empty();
     if is_plain && name.chars().count() <= MAX_NODE_NAME {
         return Ok(Some(name));
     }
+
     let allowed = "1 to 63 characters, none of which controls terminals or directions of text";
     Err(Mismatch::Value(allowed.into()))
 }

@@ -46,6 +46,7 @@ const LONGEST_PACKET: usize = 65_535;
 /// # Errors
 /// [`NodeError`]: why the daemon cannot start, or had to stop.
 pub fn run(config: &NodeConfig, set_log: impl Fn(Level) + 'static) -> Result<(), NodeError> {
+    // The network's key is in memory and must not get into core dumps.
     protect_memory();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
@@ -93,9 +94,13 @@ async fn serve<R: Radio>(
     if let Some(inbox) = &config.inbox {
         check_inbox(inbox).map_err(|e| NodeError::Inbox(inbox.clone(), e))?;
     }
+
+    // From here on the radio hears frames. They wait in the kernel until the loop runs.
     let radio = open_radio().await?;
     let (handle, calls) = Handle::new();
     let (ports, ingress) = Ports::new();
+
+    // A salt and an epoch of its own for each start: nonces must not repeat, and news must win.
     let parts = Parts {
         start: Start {
             salt: random_salt()?,
@@ -111,8 +116,10 @@ async fn serve<R: Radio>(
         state,
     };
 
+    // The radio is open and its MTU known, so the node can refuse schemes that do not fit.
     let mut node = Node::new(config, parts).map_err(|e| config.blame(&e.section, &e.problem))?;
     node.begin_streams(&config.stream).map_err(|problem| config.blame("stream", &problem))?;
+
     let mut tunnel = TunnelDevice::default();
     if let Some((config, mtu)) = node.device() {
         tunnel.open(config, mtu)?;
@@ -131,7 +138,10 @@ async fn serve<R: Radio>(
         web::serve(config, web, handle.clone(), hub).await?;
     }
     tokio::spawn(api::resume(handle.clone()));
+
     tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
+
+    // The supervisor is told last: services that depend on this one may call the API at once.
     let mesh = Loop::new(node, handle, radio, tunnel, calls, ingress)?;
     tell_supervisor(NotifyState::Ready);
     let result = mesh.run().await;
@@ -207,8 +217,10 @@ impl<R: Radio> Loop<R> {
 
         // After a suspended machine wakes up, one tick is enough.
         tidy.set_missed_tick_behavior(MissedTickBehavior::Delay);
+
         let mut retry = interval(DEVICE_INTERVAL);
         retry.set_missed_tick_behavior(MissedTickBehavior::Delay);
+
         Ok(Self {
             node,
             handle,
@@ -242,6 +254,7 @@ impl<R: Radio> Loop<R> {
     async fn step(&mut self) -> Result<bool, NodeError> {
         // Whatever the last event was, it may have given the node something to send.
         self.request().await.map_err(NodeError::Radio)?;
+
         let timeout = self.node.poll_timeout();
         tokio::select! {
             event = self.radio.event(&mut self.heard) => {
@@ -257,19 +270,24 @@ impl<R: Radio> Loop<R> {
             upkeep = news(self.tunnel.upkeep.as_mut()) => self.handle_upkeep(upkeep),
             _ = self.retry.tick() => self.look_after_device(),
             Some(packets) = self.ingress.recv() => {
+                // A port hands on what it has in batches.
                 packets.into_iter().for_each(|packet| self.node.handle_ingress(packet));
             }
+            // Calls of the API run between two events, so that a handler never sees half a step.
             Some(call) = self.calls.recv() => {
                 call(&mut self.node);
+                // The API changed the rate, which the radio alone can apply.
                 if let Some(new) = self.node.take_rate() {
                     self.radio.set_rate(new.rate);
                 }
             }
+            // Slow chores, none of which the next frame depends on.
             _ = self.tidy.tick() => {
                 self.node.tidy();
             }
             _ = self.interrupt.recv() => return Ok(false),
             _ = self.terminate.recv() => return Ok(false),
+            // Another task reads the file, so that a slow disk holds up no frames.
             _ = self.hangup.recv() => drop(tokio::spawn(reload(self.handle.clone()))),
         }
 
@@ -289,16 +307,19 @@ impl<R: Radio> Loop<R> {
     fn handle_packets(&mut self, length: usize) -> Result<(), DeviceError> {
         let Some(device) = &self.tunnel.device else { return Ok(()) };
         self.node.handle_packet(self.packet[..length].to_vec());
+        // Bounded, so that a host that sends without pause leaves the radio its turn.
         for _ in 1..BURST {
             let Some(length) = device.try_receive(&mut self.packet)? else { break };
             self.node.handle_packet(self.packet[..length].to_vec());
         }
+
         Ok(())
     }
 
     /// Writes received tunnel packets to the device.
     fn deliver(&mut self) {
         let Some(device) = &self.tunnel.device else {
+            // The queue is emptied without a device too, or it would fill and stay full.
             while self.node.poll_packet().is_some() {
                 self.node.handle_device_refusal();
             }
@@ -368,6 +389,7 @@ impl<R: Radio> Loop<R> {
             }
             RadioEvent::Grant => {
                 self.requested = false;
+                // The address may have changed with the interface since the last frame.
                 self.node.set_address(self.radio.address());
                 match self.node.fill(&mut self.frame) {
                     Some(Filled { to }) => {
@@ -375,6 +397,8 @@ impl<R: Radio> Loop<R> {
                         self.request().await?;
                         self.radio.transmit(&self.frame, to).await?;
                     }
+                    // The grant is given back, or the medium would wait for a frame that does not
+                    // come.
                     None => self.radio.decline().await?,
                 }
             }

@@ -77,7 +77,10 @@ pub fn identity(dir: &Path) -> Result<SecretKey, IdentityError> {
         Err(IdentityError::Io(_, e)) if e.kind() == io::ErrorKind::NotFound => {}
         found => return found,
     }
+
     let failed = |e| IdentityError::Io(file.clone(), e);
+
+    // The file is made exclusively, so that two processes cannot end with two keys.
     let mut seed = Zeroizing::new([0; 32]);
     getrandom::fill(&mut *seed).map_err(|e| failed(e.into()))?;
     let key = SecretKey::new(&seed);
@@ -95,9 +98,11 @@ pub fn identity(dir: &Path) -> Result<SecretKey, IdentityError> {
 pub fn secret(file: &Path) -> Result<SecretKey, IdentityError> {
     let failed = |e| IdentityError::Io(file.to_owned(), e);
     let mode = std::fs::metadata(file).map_err(failed)?.permissions().mode();
+    // As ssh does: a key that others can read is not used, however it came about.
     if mode & 0o077 != 0 {
         return Err(IdentityError::Shared(file.to_owned()));
     }
+
     let text = ncmesh_engine::text::read(file).map(Zeroizing::new).map_err(failed)?;
     text.parse().map_err(|e: ncmesh_wire::identity::IdentityError| {
         IdentityError::Damaged(file.to_owned(), e.to_string())
@@ -113,9 +118,11 @@ pub fn write_secret(file: &Path, key: &SecretKey) -> io::Result<()> {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    // A link fails if the file exists, and the file is complete when the link appears.
     let draft = parent.join(format!(".{}.{}", name.display(), std::process::id()));
     let written = write_draft(&draft, key).and_then(|()| std::fs::hard_link(&draft, file));
     let removed = std::fs::remove_file(&draft);
+    // The draft is removed in either case, before the first error is told.
     written?;
     removed?;
     File::open(parent)?.sync_all()
@@ -133,24 +140,31 @@ fn write_draft(draft: &Path, key: &SecretKey) -> io::Result<()> {
 /// # Errors
 /// [`IdentityError`] if it lacks what its mode needs.
 pub fn trust(config: &NodeConfig, state: &StateDir) -> Result<TrustConfig, IdentityError> {
+    // In this mode the network's key alone counts, so the node needs no identity.
     let TrustSettings { mode, networks, certificate: file, .. } = &config.trust;
     if *mode == TrustMode::Key {
         return Ok(TrustConfig::Key);
     }
+
     let key = identity(&config.state_dir)?;
     if *mode == TrustMode::FirstUse {
         let pins = lines(&state.read("pins", LONGEST_FILE), parse_pin);
         return Ok(TrustConfig::FirstUse(Box::new(FirstUse { key, pins })));
     }
+
     if networks.is_empty() {
         return Err(IdentityError::NoNetwork);
     }
+
+    // Lists come before certificates, so that a revoked one is not admitted.
     let mut authority = Authority::new(networks.iter().copied());
     let stored = state.read("revocations", LONGEST_FILE);
     for list in lines(&stored, |line| Revocations::parse(&unhex(line)?).ok()) {
         // One of a network that is not trusted any more.
         let _ = authority.revoke(list);
     }
+
+    // The list of the file may be older than one that was heard: that is no mistake.
     if let Some(list) = revocations(config)? {
         let file = config.trust.revocations.clone().unwrap_or_default();
         match authority.revoke(list) {
@@ -158,6 +172,9 @@ pub fn trust(config: &NodeConfig, state: &StateDir) -> Result<TrustConfig, Ident
             Err(why) => return Err(IdentityError::Revocations(file, why)),
         }
     }
+
+    // A missing certificate is the common mistake after an installation, and has an error of its
+    // own.
     let certificate = match read_line(file) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Err(IdentityError::NoCertificate(file.clone()));
@@ -168,6 +185,8 @@ pub fn trust(config: &NodeConfig, state: &StateDir) -> Result<TrustConfig, Ident
     let Some(certificate) = certificate else {
         return Err(IdentityError::Damaged(file.clone(), "it is no certificate".into()));
     };
+
+    // A certificate of another node would be refused by all neighbours without a word.
     let difference = [
         (certificate.node != config.id, "id"),
         (certificate.name != config.name, "name"),
@@ -176,13 +195,19 @@ pub fn trust(config: &NodeConfig, state: &StateDir) -> Result<TrustConfig, Ident
     if let Some((_, what)) = difference.into_iter().find(|(differs, _)| *differs) {
         return Err(IdentityError::OtherNode(file.clone(), what));
     }
+
+    // The clock may be wrong here. The authority knows how far it can be trusted.
     authority
         .admit(&certificate, Some(unix_s()))
         .map_err(|why| IdentityError::Certificate(file.clone(), why))?;
+
+    // Other nodes refuse a state with a prefix that the certificate does not permit.
     let announced = config.profile().prefixes;
     if let Some(prefix) = announced.into_iter().find(|prefix| !certificate.permits(prefix)) {
         return Err(IdentityError::Prefix(file.clone(), prefix));
     }
+
+    // Certificates of other nodes, so that a restart does not wait to hear them.
     let stored = state.read("certificates", LONGEST_FILE);
     let mut known = lines(&stored, |line| Certificate::parse(&unhex(line)?).ok());
     known.retain(|certificate| authority.recall(certificate));
@@ -219,6 +244,7 @@ pub(crate) struct Remembered {
 impl Remembered {
     /// Returns what a node knows now.
     pub(crate) fn of(stack: &Stack) -> Self {
+        // Certificates carry key and name, so a node with one needs no pin.
         let mut files =
             Self { pins: String::new(), certificates: String::new(), revocations: String::new() };
         for (node, known) in stack.identities().filter(|(node, _)| *node != stack.node()) {
@@ -234,11 +260,13 @@ impl Remembered {
                 }
             }
         }
+
         for list in stack.revocations() {
             let mut bytes = Vec::new();
             list.write(&mut bytes);
             files.revocations.push_str(&(hex(&bytes) + "\n"));
         }
+
         files
     }
 
@@ -249,10 +277,12 @@ impl Remembered {
             ("certificates", &self.certificates),
             ("revocations", &self.revocations),
         ] {
+            // A mode that is not in use must not empty what another one has learnt.
             if !contents.is_empty() {
                 state.replace(name, contents.as_bytes())?;
             }
         }
+
         Ok(())
     }
 }
@@ -281,6 +311,7 @@ fn lines<T>(bytes: &[u8], parse: impl Fn(&str) -> Option<T>) -> Vec<T> {
     let text = String::from_utf8_lossy(bytes);
     let parsed = text.lines().map(|line| (line, parse(line)));
     let whole = parsed.filter_map(|(line, parsed)| {
+        // The rest of the list is worth reading: a crash damages one line at most.
         if parsed.is_none() {
             tracing::warn!("a damaged line of a list of identities is left out: {line:.40?}");
         }

@@ -46,6 +46,7 @@ impl Root {
     /// the way there: somebody may have put it in the place of an inbox.
     pub(crate) fn make_strict(path: &Path) -> io::Result<Self> {
         match Self::open_strict(path) {
+            // Opened strictly afterwards, too: a link may have come in between.
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 std::fs::create_dir_all(path)?;
                 Self::open_strict(path)
@@ -56,10 +57,12 @@ impl Root {
 
     /// Opens the directory `path`. An error if a symbolic link is on the way there.
     pub(crate) fn open_strict(path: &Path) -> io::Result<Self> {
+        // Opened from `/` or `.`, so that every component below is checked.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let start = Path::new(if path.is_absolute() { "/" } else { "." });
         let below = path.strip_prefix("/").unwrap_or(path);
         let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+
         let start = openat(CWD, start, flags | OFlags::CLOEXEC, Mode::empty())?;
         let dir = open_beneath(start.as_fd(), below, flags, Mode::empty()).map_err(|e| {
             // A link in the place of a directory is either, by the call.
@@ -91,6 +94,7 @@ impl Root {
     pub(crate) fn make_dir(&self, dir: impl AsRef<Path>) -> io::Result<()> {
         let (parent, name) = self.parent_of(dir.as_ref())?;
         match mkdirat(&parent, name, DIR_MODE) {
+            // It may be a link to a directory elsewhere, which this refuses.
             Err(Errno::EXIST) => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY;
                 open_beneath(self.dir.as_fd(), dir.as_ref(), flags, Mode::empty()).map(drop)
@@ -138,8 +142,10 @@ impl Root {
         let mut written = self.create(&aside)?;
         written.write_all(contents)?;
         written.sync_all()?;
+        // Renamed after the contents are on disk: the name must never lead to half a file.
         let (parent, name) = self.parent_of(file)?;
         renameat(&parent, aside.file_name().unwrap_or_default(), &parent, name)?;
+        // The directory too, or a power loss could bring the old file back.
         File::from(parent).sync_all()
     }
 
@@ -189,6 +195,7 @@ impl Root {
     pub(crate) fn allocated(&self, file: impl AsRef<Path>) -> io::Result<u64> {
         let (parent, name) = self.parent_of(file.as_ref())?;
         match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            // Blocks, not length: a part file is sparse.
             Ok(found) if FileType::from_raw_mode(found.st_mode) == FileType::RegularFile => {
                 Ok(found.st_blocks as u64 * BLOCK)
             }
@@ -236,6 +243,7 @@ impl Root {
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
             return Err(self.refused(file, "is no plain file"));
         }
+
         if flags.intersects(OFlags::WRONLY | OFlags::RDWR) && found.st_nlink > 1 {
             return Err(self.refused(file, "has a second name (a hard link)"));
         }
@@ -298,9 +306,11 @@ fn open_by_components(
     let mut at = dir.try_clone_to_owned()?;
     let mut components = path.components().peekable();
     while let Some(component) = components.next() {
+        // A parent directory (`..`) would lead out of this one.
         if !matches!(component, Component::Normal(_) | Component::CurDir) {
             return Err(ErrorKind::InvalidInput.into());
         }
+
         let through = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let is_last = components.peek().is_none();
         let (flags, mode) = if is_last { (flags, mode) } else { (through, Mode::empty()) };

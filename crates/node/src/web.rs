@@ -29,9 +29,13 @@ pub async fn serve(
     handle: Handle,
     hub: Hub,
 ) -> Result<SocketAddr, NodeError> {
+    // The port is bound before anything is read, so that a mistake in the address shows at the
+    // start.
     let server = Server::bind(web.listen).await.map_err(NodeError::Web)?;
     let pages = api::routes::metrics(handle.clone());
     let mut site = Site::live(hub).with_pages(pages);
+
+    // Without a token there are no commands: the console is for looking only.
     if let Some(file) = &web.token_file {
         let token = config.token(file)?;
         site = site.with_api(api::routes::commands(handle.clone()), &token);
@@ -78,6 +82,7 @@ pub fn messages(hub: Hub) -> Router {
 async fn tell(handle: Handle, mut hub: Hub) {
     let mut ticks = interval(Duration::from_secs_f64(TICK_S));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+
     let mut sampler = Sampler::new();
     let Ok(mut view) = handle.call(|node| node.view()).await else { return };
     loop {
@@ -85,9 +90,11 @@ async fn tell(handle: Handle, mut hub: Hub) {
         if sampler.meta().is_some() {
             hub.wait_for_listener().await;
         }
+
         ticks.tick().await;
         view.tell_every(hub.step_s());
         let look = move |node: &mut crate::node::Node| {
+            // The view goes to the node's loop and back, so that no lock is needed.
             node.look(&mut view);
             view
         };

@@ -67,6 +67,8 @@ impl Clients {
     fn admit(&self, from: Option<IpAddr>, most: usize) -> Option<Place> {
         let client = from.map(client);
         if let Some(client) = client {
+            // The map has an entry only for clients with a connection, so it is as bounded as
+            // those.
             let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let count = counts.entry(client).or_default();
             if *count >= most {
@@ -74,6 +76,7 @@ impl Clients {
             }
             *count += 1;
         }
+
         Some(Place { clients: self.clone(), client })
     }
 }
@@ -82,6 +85,8 @@ impl Drop for Place {
     fn drop(&mut self) {
         let Some(client) = self.client else { return };
         let mut counts = self.clients.0.lock().unwrap_or_else(PoisonError::into_inner);
+
+        // Entries without connections go, or each address that was ever seen would keep one.
         if let Some(count) = counts.get_mut(&client) {
             *count -= 1;
             if *count == 0 {
@@ -110,18 +115,23 @@ impl Limits {
     ) where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
+        // A permit is taken before a connection is, so the rest wait in the kernel's queue.
         let free = Arc::new(Semaphore::new(self.connections));
         let clients = Clients::default();
         let mut refuses = false;
         loop {
             // The semaphore is never closed.
             let Ok(permit) = free.clone().acquire_owned().await else { return };
+
             match poll_fn(&mut accept).await {
                 Ok(Accepted { stream, from }) => {
                     refuses = false;
+                    // Dropping the stream closes it: the client gets no answer, and the others keep
+                    // their places.
                     let Some(place) = clients.admit(from, self.per_client) else { continue };
                     let router = router.clone();
                     tokio::spawn(async move {
+                        // Both end with the task, in whatever way the connection ends.
                         let _permit = permit;
                         let _place = place;
                         self.serve_connection(stream, router).await;
@@ -144,6 +154,7 @@ impl Limits {
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         router: Router,
     ) {
+        // The time for headers is bounded here, that for the body in `read_body`.
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.header_time)

@@ -49,17 +49,20 @@ impl Guard {
     /// Returns the guard of a server that listens on `address`, and that `names` lead to as well.
     #[must_use]
     pub fn new(address: SocketAddr, names: &[String]) -> Self {
+        // A server on all interfaces is reached by the loopback addresses too.
         let port = address.port();
         let mut hosts = vec![address.to_string()];
         if address.ip().is_loopback() || address.ip().is_unspecified() {
             hosts.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("{host}:{port}")));
         }
+
         hosts.extend(names.iter().map(|name| format!("{}:{port}", name.to_ascii_lowercase())));
         // Browsers leave the port of http out.
         if port == 80 {
             let bare = |host: &String| host.strip_suffix(":80").map(str::to_owned);
             hosts.extend(hosts.iter().filter_map(bare).collect::<Vec<_>>());
         }
+
         Self { hosts }
     }
 
@@ -74,10 +77,14 @@ impl Guard {
     ) -> Result<(), (StatusCode, &'static str)> {
         let is_ours = |host: &str| self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host));
         let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or(""));
+
+        // DNS rebinding: the browser treats a foreign name as this server's, but sends it.
         if !text(header::HOST).is_some_and(is_ours) {
             let why = "this server has another name; open it by the address it printed\n";
             return Err((StatusCode::MISDIRECTED_REQUEST, why));
         }
+
+        // A page of another site sends its own origin, which scripts cannot change.
         let origin = text(header::ORIGIN);
         let is_own = |origin: &str| origin.strip_prefix("http://").is_some_and(is_ours);
         if origin.is_some_and(|origin| !is_own(origin)) {
@@ -90,6 +97,7 @@ impl Guard {
         if origin.is_none() && !is_plain && !has_token {
             return Err((StatusCode::FORBIDDEN, "this needs an Origin, as browsers send it\n"));
         }
+
         Ok(())
     }
 }

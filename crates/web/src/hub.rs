@@ -110,8 +110,13 @@ impl Hub {
             (Wanted::After(time_s), Some(past)) => past.after(time_s, latest.begins_at).into(),
             _ => VecDeque::new(),
         };
+
+        // The meta and the key come before what changed since, as the page applies them in this
+        // order.
         let now = [&latest.meta, &latest.key].into_iter().flatten();
         begin.extend(now.chain(&latest.since).map(|told| Arc::clone(&told.json)));
+
+        // Subscribed before the lock is free again, so that nothing falls between state and queue.
         let receiver = self.sender.subscribe();
         self.listened.notify_one();
         Listener { begin, receiver, is_behind: false, has_ended: latest.has_ended }
@@ -133,11 +138,13 @@ impl Hub {
     /// Waits until somebody listens, or the next state of the past is due. Only one task may wait,
     /// the source.
     pub async fn wait_for_listener(&self) {
+        // A permit of an earlier listener may be left over, so the count decides.
         let listens = async {
             while self.listeners() == 0 {
                 self.listened.notified().await;
             }
         };
+
         if self.lock().past.is_none() {
             return listens.await;
         }
@@ -153,14 +160,18 @@ impl Hub {
 
 impl Sink for Hub {
     fn tell(&mut self, message: &Message) -> io::Result<()> {
+        // JSON is written before the lock is taken, once for all listeners.
         let is_whole = matches!(message, Message::Meta(_) | Message::Key(_));
         let told = Told { json: serde_json::to_string(message)?.into(), is_whole };
+
         let mut latest = self.lock();
         latest.messages += 1;
         let number = latest.messages;
+        // The past and `begins_at` count the same numbers, so no listener gets a state twice.
         if let Some(past) = &mut latest.past {
             past.take(message, number)?;
         }
+
         match message {
             // The key that follows is of this meta; older ones are not.
             Message::Meta(_) => {
@@ -174,6 +185,7 @@ impl Sink for Hub {
                 latest.since.clear();
                 latest.begins_at = number;
             }
+            // Bounded, because a source may tell no key for long.
             Message::Tick(_) | Message::Event(_) if latest.since.len() < SINCE_KEY => {
                 latest.since.push(told.clone());
             }
@@ -212,6 +224,7 @@ impl Listener {
     /// Returns the next message as JSON. Waits for one, and returns `None` when none can come any
     /// more.
     pub async fn next(&mut self) -> Option<Arc<str>> {
+        // The state at the beginning was taken under the lock, so nothing in the queue is older.
         if let Some(json) = self.begin.pop_front() {
             return Some(json);
         }
@@ -220,6 +233,7 @@ impl Listener {
         }
         loop {
             match self.receiver.recv().await {
+                // After a gap only a whole state helps: a tick would be applied to the wrong state.
                 Ok(told) if told.is_whole || !self.is_behind => {
                     self.is_behind = false;
                     return Some(told.json);

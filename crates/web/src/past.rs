@@ -71,24 +71,30 @@ impl Past {
         match message {
             Message::Meta(meta) => {
                 let meta = Some(Meta { tick_s: STEP_S, ..meta.clone() });
+                // Sources repeat their meta; only one that differs has to be told again.
                 self.is_meta_new |= self.meta != meta;
                 self.meta = meta;
                 Ok(())
             }
             Message::Key(key) => self.take_key(key, number),
             Message::Event(event) => self.take_event(event, number),
+            // The past has ticks of its own, between states that are `STEP_S` apart.
             Message::Tick(_) => Ok(()),
         }
     }
 
     fn take_key(&mut self, key: &Key, number: u64) -> serde_json::Result<()> {
         let Some(meta) = &self.meta else { return Ok(()) };
+
+        // The first state is the base that ticks are added to.
         let Some(before) = &self.latest else {
             self.base = Some(Whole { meta: meta.clone(), key: key.clone(), number });
             self.is_meta_new = false;
             self.latest = Some(key.clone());
             return Ok(());
         };
+
+        // Sources tell keys more often than the past keeps them.
         if key.time_s - before.time_s < STEP_S - TOLERANCE_S {
             return Ok(());
         }
@@ -100,8 +106,11 @@ impl Past {
             self.push(&Message::Meta(meta.clone()), number)?;
             self.push(&Message::Key(key.clone()), number)?;
         }
+
         self.is_meta_new = false;
         self.latest = Some(key.clone());
+
+        // The new entry may be longer than the oldest, so several may have to go.
         while self.is_too_much(key.time_s) {
             self.drop_oldest()?;
         }
@@ -129,6 +138,7 @@ impl Past {
 
     /// Drops the oldest state: the one behind it becomes the oldest.
     fn drop_oldest(&mut self) -> serde_json::Result<()> {
+        // A meta or an event moves no state, so one entry may not be enough.
         let mut is_moved = false;
         while !is_moved && let Some(entry) = self.entries.pop_front() {
             self.bytes -= entry.json.len();
@@ -142,9 +152,13 @@ impl Past {
     pub(crate) fn after(&self, after_s: f64, until: u64) -> Vec<Arc<str>> {
         let mut told = Vec::new();
         let Some(mut first) = self.base.clone() else { return told };
+
+        // The source still has this state and what follows, and tells it to the listener.
         if first.number >= until {
             return told;
         }
+
+        // Steps before the wanted time are added up, so that the first state told is whole.
         let mut entries = self.entries.iter().take_while(|entry| entry.number < until);
         while first.key.time_s <= after_s {
             let Some(entry) = entries.next() else { return told };
@@ -152,6 +166,7 @@ impl Past {
                 return told;
             }
         }
+
         for message in [Message::Meta(first.meta), Message::Key(first.key)] {
             told.extend(serde_json::to_string(&message).map(Into::into));
         }
@@ -165,6 +180,7 @@ impl Whole {
     fn add(&mut self, entry: &Entry) -> serde_json::Result<bool> {
         self.number = entry.number;
         let message = serde_json::from_str(&entry.json)?;
+
         let is_state = matches!(message, Message::Key(_) | Message::Tick(_));
         match message {
             Message::Meta(meta) => self.meta = meta,
@@ -175,6 +191,7 @@ impl Whole {
             }
             Message::Event(_) => {}
         }
+
         Ok(is_state)
     }
 }

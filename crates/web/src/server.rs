@@ -62,10 +62,13 @@ impl Server {
     /// # Errors
     /// [`BindError`].
     pub async fn bind(address: SocketAddr) -> Result<Self, BindError> {
+        // A port in use is the common mistake, so it has an error of its own.
         let listener = TcpListener::bind(address).await.map_err(|e| match e.kind() {
             io::ErrorKind::AddrInUse => BindError::InUse(address),
             _ => BindError::Other(address, e),
         })?;
+
+        // Port 0 became a port, which the user has to know.
         let address = listener.local_addr().map_err(|e| BindError::Other(address, e))?;
         Ok(Self { listener, address })
     }
@@ -89,6 +92,7 @@ impl Server {
                 Accepted { stream, from: Some(from.ip()) }
             })
         };
+
         LIMITS.serve(accept, router).await;
     }
 }
@@ -104,6 +108,7 @@ struct Readers {
 impl Readers {
     /// Answers a request by `next` if it has a token.
     async fn check(State(readers): State<Arc<Self>>, request: Request, next: Next) -> Response {
+        // The token of commands opens everything, so it reads as well.
         let headers = request.headers();
         let bearer = |token: &Arc<str>| guard::has_token(headers, token);
         let may_read = guard::has_cookie(headers, &readers.cookie, &readers.token)
@@ -117,11 +122,13 @@ impl Readers {
         let given = query.split('&').find_map(|pair| pair.strip_prefix("token="));
         if request.uri().path() == "/" && guard::is_token(given.unwrap_or_default(), &readers.token)
         {
+            // The redirect takes the token out of the address bar and the browser's history.
             let Readers { token, cookie, .. } = &*readers;
             let cookie = format!("{cookie}={token}; Path=/; HttpOnly; SameSite=Strict");
             let headers = [(header::SET_COOKIE, cookie), (header::LOCATION, "/".to_owned())];
             return (StatusCode::SEE_OTHER, headers).into_response();
         }
+
         let why = "this needs a token: open the address that the daemon's log tells, or send \
                    Authorization: Bearer TOKEN\n";
         (StatusCode::UNAUTHORIZED, why).into_response()
@@ -136,6 +143,8 @@ fn router(site: Site, guard: Guard, cookie: String) -> Router {
         let commands = api.as_ref().map(|api| api.token.clone());
         Arc::new(Readers { token, commands, cookie })
     });
+
+    // The token of readers guards the routes so far; those of commands have their own below.
     let mut router: Router = Router::new()
         .route("/", get(file))
         .route("/console.json", get(offered))
@@ -148,6 +157,8 @@ fn router(site: Site, guard: Guard, cookie: String) -> Router {
     if let Some(readers) = readers {
         router = router.layer(from_fn_with_state(readers, Readers::check));
     }
+
+    // Commands need their token even where reading is free.
     if let Some(api) = api {
         let token = api.token;
         let check = move |request: Request, next: Next| {
@@ -165,19 +176,25 @@ fn router(site: Site, guard: Guard, cookie: String) -> Router {
         let read_only = async || (StatusCode::FORBIDDEN, "this console is for looking only\n");
         router = router.route("/v1/{*path}", any(read_only));
     }
+
+    // Outermost, so that no route is reached without the checks, and no answer lacks the headers.
     router.fallback(get(file)).layer(from_fn_with_state(Arc::new(guard), check))
 }
 
 /// Checks a request, reads its body, and adds the headers of every answer.
 async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    // The body is read here for all routes, so that its length and its time are bounded once.
     let answer = match guard.check(request.method(), request.headers()) {
         Err(refused) => Err(refused.into_response()),
         Ok(()) => LIMITS.read_body(request).await.map_err(IntoResponse::into_response),
     };
+
     let mut response = match answer {
         Ok(request) => next.run(request).await,
         Err(refused) => refused,
     };
+
+    // Refusals carry the headers, too. The page may not be cached, unless the handler says so.
     response.headers_mut().extend(guard::HEADERS);
     let unsaved = header::HeaderValue::from_static("no-cache");
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(unsaved);
@@ -243,6 +260,7 @@ struct DemoAnswer {
 }
 
 async fn run_demo(State(site): State<Site>, body: Bytes) -> Response {
+    // The status says whose fault it is; a page that is busy may ask again.
     let request = serde_json::from_slice::<DemoRequest>(&body)
         .map_err(|e| DemoError::Request(format!("the request is wrong: {e}")));
     let answer = match request {
@@ -255,6 +273,7 @@ async fn run_demo(State(site): State<Site>, body: Bytes) -> Response {
         Err(DemoError::Run(_)) => StatusCode::INTERNAL_SERVER_ERROR,
         Err(DemoError::Busy) => StatusCode::SERVICE_UNAVAILABLE,
     };
+
     match answer {
         Ok(runs) => Json(DemoAnswer { runs }).into_response(),
         Err(e) => (status, format!("{e}\n")).into_response(),

@@ -158,6 +158,7 @@ impl Site {
     /// Returns what a page can show.
     #[must_use]
     pub fn offered(&self) -> Offered {
+        // Recordings come first: a mesh that was live is over when one is offered.
         let recordings = lock(&self.recordings);
         if !recordings.is_empty() {
             let link = |(number, recording): (usize, &Recording)| Link {
@@ -166,6 +167,7 @@ impl Site {
             };
             return Offered::Recording { runs: recordings.iter().enumerate().map(link).collect() };
         }
+
         match (&self.hub, &self.demo) {
             (Some(_), _) => Offered::Live { commands: self.api.is_some() },
             (None, Some(_)) => Offered::Demo,

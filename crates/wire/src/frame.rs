@@ -170,6 +170,8 @@ pub fn parse(datagram: &[u8], versions: Versions) -> Result<SealedFrame<'_>, Ope
         return Err(OpenError::Foreign);
     }
 
+    // The length is checked, so nothing below can be cut off. No tag is verified yet: the header is
+    // a claim.
     let mut fields = || {
         let sender = r.node()?;
         let salt = Salt(r.array()?);
@@ -200,6 +202,7 @@ impl<'a> Opened<'a> {
     /// Parses the decrypted body `plain`.
     pub(crate) fn parse(header: Header, plain: &'a [u8]) -> Result<Self, OpenError> {
         match plain {
+            // The bit of background traffic is no part of the kind, so services never see it.
             [service, kind, body @ ..] => {
                 let service = ServiceId(*service);
                 let is_background = kind & BACKGROUND != 0;

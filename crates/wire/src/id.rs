@@ -101,9 +101,12 @@ impl FromStr for FlowId {
     fn from_str(s: &str) -> Result<Self, Self::Err> {
         const SHAPE: &str = "a transfer id looks like 3-09ab12ff";
         let (source, serial) = s.split_once('-').ok_or(SHAPE)?;
+
+        // One text for each id: `from_str_radix` alone would take shorter serials, too.
         if serial.len() != 8 {
             return Err(SHAPE);
         }
+
         Ok(Self {
             source: NodeId(source.parse().map_err(|_| SHAPE)?),
             serial: u32::from_str_radix(serial, 16).map_err(|_| SHAPE)?,

@@ -52,9 +52,11 @@ impl Prefixes {
 
     /// Appends prefixes to a body.
     pub fn write(prefixes: &[IpNet], w: &mut Writer<'_>) {
+        // The counts come first and IPv4 before IPv6, so no prefix needs a byte for its family.
         let (v4, v6): (Vec<&IpNet>, Vec<&IpNet>) =
             prefixes.iter().partition(|prefix| prefix.addr().is_ipv4());
         Counts { v4: v4.len() as u8, v6: v6.len() as u8 }.put(w);
+
         for prefix in v4.into_iter().chain(v6) {
             let length = prefix.prefix_len();
             match prefix.addr() {
@@ -81,6 +83,9 @@ impl Record<'_> for Prefixes {
     /// Reads prefixes. Bits beyond the length of a prefix say nothing.
     fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let Counts { v4, v6 } = Counts::read(r)?;
+
+        // Each count is a byte, which bounds the list. A length beyond the address refuses the
+        // whole body.
         let mut prefixes = Vec::new();
         for _ in 0..v4 {
             let V4 { length, address } = V4::read(r)?;
@@ -92,6 +97,7 @@ impl Record<'_> for Prefixes {
             let prefix = Ipv6Net::new(address.into(), length).map_err(|_| Malformed)?;
             prefixes.push(IpNet::from(prefix.trunc()));
         }
+
         Ok(Self(prefixes))
     }
 

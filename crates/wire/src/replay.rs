@@ -50,6 +50,7 @@ impl ReplayWindow {
             }
             self.highest = counter;
         }
+
         let (word, mask) = Self::place(counter);
         self.seen[word] |= mask;
     }

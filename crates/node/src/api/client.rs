@@ -111,6 +111,7 @@ impl ApiClient {
         path: &str,
         mut contents: impl Read + Send + 'static,
     ) -> Result<T, ClientError> {
+        // One chunk waits at most, so a slow daemon slows the reader and memory stays small.
         let (sender, chunks) = mpsc::channel(1);
         std::thread::spawn(move || {
             loop {
@@ -124,12 +125,14 @@ impl ApiClient {
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                     Err(e) => Err(e),
                 };
+                // The daemon has to be told of an error, or it would take the part for the whole.
                 let is_over = read.is_err();
                 if sender.blocking_send(read).is_err() || is_over {
                     return;
                 }
             }
         });
+
         answer(&self.exchange(Method::POST, path, Upload { chunks }).await?)
     }
 
@@ -178,6 +181,7 @@ impl ApiClient {
         B: Body<Data = Bytes, Error = io::Error> + Send + 'static,
     {
         let failed = |e: hyper::Error| strange(&e);
+        // A daemon that is not there is another mistake than one that this user may not reach.
         let stream = UnixStream::connect(&self.socket).await.map_err(|e| match e.kind() {
             io::ErrorKind::PermissionDenied => ClientError::Forbidden(self.socket.clone()),
             _ => ClientError::Unreachable(self.socket.clone(), e),
@@ -186,6 +190,7 @@ impl ApiClient {
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
         // hyper drives the connection in a task of its own. One request is all it carries.
         let driven = tokio::spawn(connection);
+
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -193,6 +198,7 @@ impl ApiClient {
             .header(header::CONTENT_TYPE, "application/json")
             .body(body)
             .map_err(|e| ClientError::Impossible(e.to_string()))?;
+
         Ok((sender.send_request(request).await.map_err(failed)?, driven))
     }
 }
@@ -256,6 +262,7 @@ impl Messages {
     /// [`ClientError`] if the answer breaks off.
     pub async fn next(&mut self) -> Result<Option<String>, ClientError> {
         loop {
+            // A frame of the body may hold several lines, or a part of one.
             while let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.read.drain(..=end).collect();
                 // Other lines are comments and ends of events.
@@ -263,10 +270,12 @@ impl Messages {
                     return Ok(Some(String::from_utf8_lossy(data).trim_end().to_owned()));
                 }
             }
+
             match self.body.frame().await {
                 Some(frame) => {
                     let bytes = frame.map_err(|e| strange(&e))?.into_data();
                     self.read.extend_from_slice(&bytes.unwrap_or_default());
+                    // Bounded, in case the other end of the socket is no daemon.
                     if self.read.len() > LONGEST_LINE {
                         return Err(ClientError::Strange("a message without an end".into()));
                     }

@@ -38,19 +38,24 @@ pub(super) async fn echo_path(
 
 /// Measures the median of some round trips, s, as many as come back in [`ECHO_TIME`].
 async fn round_trip(handle: &Handle, to: NodeId, count: u8) -> Result<Option<f64>, ApiError> {
+    // One deadline for all, so that an answer to a late echo does not prolong the measurement.
     let until = handle.call(|node| node.clock().now() + ECHO_TIME).await?;
     let mut rtts = Vec::new();
     let mut late = Vec::new();
     for _ in 0..count {
         let mut answer = handle.call(move |node| node.echo(to, until)).await?;
+        // The next echo does not wait for a lost one.
         match timeout(ECHO_PAUSE, &mut answer).await {
             Ok(rtt) => rtts.extend(rtt.ok().flatten()),
             Err(_) => late.push(answer),
         }
     }
+
     for answer in late {
         rtts.extend(answer.await.ok().flatten());
     }
+
+    // The median: one echo that waited behind a transfer must not decide.
     rtts.sort_unstable();
     Ok(rtts.get(rtts.len() / 2).map(Duration::as_secs_f64))
 }

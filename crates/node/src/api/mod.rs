@@ -62,12 +62,15 @@ impl ApiSocket {
     /// [`NodeError::SocketInUse`] if a daemon answers there, [`NodeError::NoSocket`] if `path` is
     /// something other than a socket, [`NodeError::Socket`] if it cannot be made.
     pub fn bind(path: &Path, group: bool) -> Result<Self, NodeError> {
+        // A file that is no socket is the user's, so it is not replaced.
         if let Some(what) = other_than_socket(path) {
             return Err(NodeError::NoSocket(path.to_owned(), what));
         }
         if UnixStream::connect(path).is_ok() {
             return Err(NodeError::SocketInUse(path.to_owned()));
         }
+
+        // A socket that no daemon answers on is left from a crash.
         let listener = bind_anew(path, group).map_err(|e| NodeError::Socket(path.to_owned(), e))?;
         Ok(Self { path: path.to_owned(), listener })
     }

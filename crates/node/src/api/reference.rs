@@ -98,7 +98,9 @@ fn api_tables() -> String {
 /// Returns the section of a type.
 fn table(section: &Section, all: &[Section]) -> String {
     let Section { title, schema, .. } = section;
+
     let mut text = format!("## {title}\n\n{}\n\n", wrapped(&meaning(schema)));
+    // A type that is a choice has a row for each of its values.
     if let Some(values) = schema["oneOf"].as_array() {
         text.push_str("| value | meaning |\n| --- | --- |\n");
         for value in values {
@@ -107,10 +109,13 @@ fn table(section: &Section, all: &[Section]) -> String {
         }
         return text;
     }
+
+    // All other types are objects, with a row for each field.
     text.push_str("| field | type | meaning |\n| --- | --- | --- |\n");
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         let _ = writeln!(text, "| `{name}` | {} | {} |", words(field, all), meaning(field));
     }
+
     text
 }
 
@@ -137,6 +142,7 @@ fn wrapped(text: &str) -> String {
 
 /// Returns the type of a value in words.
 fn words(schema: &Value, all: &[Section]) -> String {
+    // Types with a section of their own are linked, others are described in place.
     if let Some(name) = schema["$ref"].as_str() {
         let name = name.rsplit('/').next().unwrap_or_default();
         let section = all.iter().find(|section| section.name == name);
@@ -148,6 +154,8 @@ fn words(schema: &Value, all: &[Section]) -> String {
             },
         );
     }
+
+    // An optional field is either its type or null.
     if let Some(either) = schema["anyOf"].as_array() {
         return either.iter().map(|of| words(of, all)).collect::<Vec<_>>().join(" or ");
     }
@@ -159,11 +167,13 @@ fn words(schema: &Value, all: &[Section]) -> String {
         };
         return types.iter().map(one).collect::<Vec<_>>().join(" or ");
     }
+
     match schema["type"].as_str() {
         Some("string") => "text".into(),
         Some("boolean") => "true or false".into(),
         Some("array") => format!("list of {}", words(&schema["items"], all)),
         Some("object") => {
+            // A map has the type of its values in one of these two, by what its names may be.
             let entry = &schema["additionalProperties"];
             let entry = match schema["patternProperties"].as_object() {
                 Some(patterns) => patterns.values().next().unwrap_or(entry),

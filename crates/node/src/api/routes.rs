@@ -136,6 +136,8 @@ async fn set_inbox(
     let Some(dir) = dir.filter(|dir| dir.is_absolute()) else {
         return Err(ApiError::new(ErrorCode::BadRequest, "dir must be an absolute path"));
     };
+
+    // Links are followed now, while the user names the directory, and never again.
     let dir = blocking(move || without_links(&dir)).await?;
     check_usable(dir.clone()).await?;
     handle
@@ -262,10 +264,13 @@ fn refused(problem: &str) -> String {
     let place = |problem: &str| problem.rsplit_once(" at line ").map(|(said, _)| said.to_owned());
     let said = problem.split_once(" target type: ").and_then(|(_, said)| place(said));
     let Some(said) = said else { return problem.to_owned() };
+
     let (key, message) = match said.split_once(": ") {
         Some((key, message)) if !key.contains(' ') => (Some(key), message),
         _ => (None, said.as_str()),
     };
+
+    // serde names a number only by its type, so the range is added here.
     let numbers = ["integer `", "floating point `", "number out of range"];
     let is_number = numbers.iter().any(|kind| message.contains(kind));
     match RANGES.iter().find(|(name, _)| Some(*name) == key) {

@@ -70,7 +70,10 @@ async fn offer(handle: &Handle, request: SendRequest) -> Result<FlowId, ApiError
         let problem = format!("priority = {priority}: allowed is 0 to {HIGHEST_PRIORITY}");
         return Err(ApiError::new(ErrorCode::BadRequest, problem));
     }
+
     let receivers = resolve(handle, to).await?;
+
+    // Opened once: the file that was measured is the one that is hashed and sent.
     let opened = path.clone();
     let (file, size) = blocking(move || open(&opened)).await??;
     let (geometry, source) =
@@ -85,6 +88,7 @@ async fn offer(handle: &Handle, request: SendRequest) -> Result<FlowId, ApiError
     let flow = FlowId { source, serial };
     let root = MerkleTree::new(digest.leaves.clone(), geometry.depth()).root();
     let manifest = Manifest { flow, name, geometry, root, hash: digest.whole };
+
     let (receivers, open) = (receivers.listed, receivers.open);
     let outgoing = OutgoingFile {
         path,
@@ -132,6 +136,7 @@ async fn start(
     file: File,
     digest: Digest,
 ) -> Result<(), ApiError> {
+    // Saved before it is announced, or a crash between would leave receivers without a source.
     let journal = handle.call(|node| node.outgoing_journal()).await?;
     let flow = outgoing.manifest.flow;
     let kept = outgoing.clone();
@@ -139,22 +144,26 @@ async fn start(
     blocking(move || written.save(&kept)).await?.map_err(|e| {
         ApiError::new(ErrorCode::File, format!("the state directory cannot be written: {e}"))
     })?;
+
     let sent = handle.call(move |node| node.send(outgoing, Some(file), digest.leaves)).await?;
     if sent.is_err() {
         // A refused transfer has nothing to resume. If removing it fails, it is refused again at
         // the next start.
         let _ = blocking(move || journal.remove(flow)).await?;
     }
+
     sent
 }
 
 /// Resumes the transfers that were in progress when the daemon stopped.
 pub async fn resume(handle: Handle) -> Result<(), ApiError> {
     let journal = handle.call(|node| node.outgoing_journal()).await?;
+    // A directory that cannot be read must not keep the daemon from running.
     let left = blocking(move || journal.load()).await?.unwrap_or_else(|e| {
         tracing::warn!("transfers under way cannot be read: {e}");
         Left::default()
     });
+
     let Left { files, damaged } = left;
     handle.call(move |node| node.note_damaged(damaged)).await?;
     send_again(&handle, VecDeque::from(files)).await
@@ -178,6 +187,8 @@ async fn send_again(handle: &Handle, mut left: VecDeque<OutgoingFile>) -> Result
     let mut failures = 0;
     while let Some(outgoing) = left.pop_front() {
         let flow = outgoing.manifest.flow;
+        // Files are opened one at a time, so that a thousand transfers need no thousand
+        // descriptors.
         let checked = outgoing.clone();
         let (file, leaves) = match blocking(move || reopen(&checked)).await? {
             // The last descriptor is in use, or the disk does not answer: later, after the others.
@@ -190,11 +201,13 @@ async fn send_again(handle: &Handle, mut left: VecDeque<OutgoingFile>) -> Result
             }
             reopened => reopened.unwrap_or_default(),
         };
+
         match handle.call(move |node| node.send(outgoing, file, leaves)).await? {
             Ok(()) => tracing::info!("{flow}: resumed"),
             Err(e) => tracing::warn!("{flow} is not resumed: {e}"),
         }
     }
+
     Ok(())
 }
 
@@ -225,6 +238,8 @@ fn sent_name(path: &Path, name: Option<String>) -> Result<String, ApiError> {
     if !path.is_absolute() {
         return Err(ApiError::new(ErrorCode::BadRequest, "path must be absolute"));
     }
+
+    // Checked here, so that the user hears at once and not from each receiver.
     let own = || path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
     let name = name.or_else(own).unwrap_or_default();
     check_file_name(&name).map(|()| name.clone()).map_err(|problem| {
@@ -251,11 +266,14 @@ fn digest_unchanged(
     file: File,
     geometry: &Geometry,
 ) -> Result<(File, Digest), ApiError> {
+    // Size and time of change, before and after: a file that was written meanwhile is refused.
     let failed = |e: io::Error| file_error(path, &e);
     let before = file.metadata().map_err(failed)?;
     let digest = merkle::digest(BufReader::new(&file), geometry);
     let after = file.metadata().map_err(failed)?;
     let is_same = geometry.size() == after.len() && stamp(&before) == stamp(&after);
+
+    // Files of /proc and /sys have a size of 0, or one that is not theirs.
     let is_short = digest.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::UnexpectedEof);
     if is_same && (is_short || file.read_at(&mut [0], after.len()).is_ok_and(|more| more > 0)) {
         let problem = format!(
@@ -266,11 +284,13 @@ fn digest_unchanged(
         );
         return Err(ApiError::new(ErrorCode::File, problem));
     }
+
     if !is_same {
         let problem =
             format!("{} changes while it is read; send it when it is finished", path.display());
         return Err(ApiError::new(ErrorCode::File, problem));
     }
+
     Ok((file, digest.map_err(failed)?))
 }
 

@@ -16,6 +16,7 @@ use std::time::SystemTime;
 /// [`ErrorCode::File`] if it cannot be written, [`ErrorCode::BadRequest`] if it breaks off.
 pub(super) async fn keep(handle: &Handle, body: Body) -> Result<Spooled, ApiError> {
     let spool = handle.call(|node| node.spool()).await?;
+    // Contents of earlier requests that no transfer needs any more are collected here.
     let sent = handle.call(|node| node.sent_paths()).await?;
     let own = spool.clone();
     let made = blocking(move || {
@@ -23,6 +24,8 @@ pub(super) async fn keep(handle: &Handle, body: Body) -> Result<Spooled, ApiErro
         own.create()
     });
     let contents = made.await?.map_err(|e| unwritten(&e))?;
+
+    // A request that breaks off leaves nothing behind.
     let path = contents.path.clone();
     if let Err(e) = copy(body, contents).await {
         let left = path.clone();
@@ -36,6 +39,7 @@ pub(super) async fn keep(handle: &Handle, body: Body) -> Result<Spooled, ApiErro
 /// Writes a body into a file.
 async fn copy(mut body: Body, mut contents: Contents) -> Result<(), ApiError> {
     while let Some(frame) = body.frame().await {
+        // Each piece is written before the next one is read, so memory stays small.
         let broken =
             |e| ApiError::new(ErrorCode::BadRequest, format!("the contents broke off: {e}"));
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };

@@ -112,6 +112,8 @@ fn senders(value: Toml) -> Result<Option<Vec<Sender>>, Mismatch> {
         let allowed = "a list of nodes' names and ids 1 to 65534, such as [\"barn\", 5]";
         Mismatch::Value(allowed.into())
     };
+
+    // An id of 0 or 65535 is no node's, so it would allow no sender, without a word.
     let sender = |one: Toml| match one {
         Toml::String(name) => Some(Sender::Name(name)),
         Toml::Integer(id) => {
@@ -120,6 +122,7 @@ fn senders(value: Toml) -> Result<Option<Vec<Sender>>, Mismatch> {
         }
         _ => None,
     };
+
     let Toml::Array(list) = value else { return Err(allowed()) };
     let senders: Option<Vec<Sender>> = list.into_iter().map(sender).collect();
     senders.map(Some).ok_or_else(allowed)

@@ -28,8 +28,10 @@ pub fn line_of_problem(text: &str, section: &str, problem: &str) -> Option<usize
     if let Some(setting) = by_key(first_word(problem)).or_else(|| by_key(quoted?)) {
         return Some(setting.line);
     }
+    // Only problems with a value quote it; another quoted word may be a value by chance.
     let is_about_value = ["invalid", "unknown variant"].iter().any(|p| problem.starts_with(p));
     let mut same = settings.iter().filter(|s| is_about_value && Some(s.value) == quoted);
+    // Two settings of the same value leave it open which one is meant.
     match (same.next(), same.next()) {
         (Some(only), None) => Some(only.line),
         _ => Some(head),

@@ -21,6 +21,7 @@ impl Value for Place {
 
     fn from_toml(value: Toml) -> Result<Self, Mismatch> {
         let allowed = |words: String| Mismatch::Value(words);
+        // A list is a plan in metres, a table is a place on the earth: the shape tells which.
         match value {
             Toml::Array(list) => {
                 let axes: Result<Vec<f64>, Mismatch> =

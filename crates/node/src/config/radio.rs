@@ -42,11 +42,14 @@ impl RadioConfig {
 impl<'de> Deserialize<'de> for RadioConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut section = toml::Table::deserialize(deserializer)?;
+        // The lab's emulator has settings of its own, so the kind is looked at before they are
+        // read.
         if section.get("kind").and_then(Toml::as_str) == Some(AIR) {
             section.remove("kind");
             let air = AirConfig::deserialize(section);
             return air.map(Self::Air).map_err(|e| D::Error::custom(e.message()));
         }
+
         let port = PortConfig::deserialize(section).map_err(|e| D::Error::custom(e.message()))?;
         port.check_kind().map_err(D::Error::custom)?;
         Ok(Self::Port(port))
@@ -136,11 +139,14 @@ impl PortConfig {
 
     /// Checks that all settings are of one kind, and of one way of UDP.
     fn check_kind(&self) -> Result<(), String> {
+        // Settings of several kinds would be ignored in part, so one that does not fit is refused.
         let Some(kind) = self.chosen_kind() else { return Ok(()) };
         if let Some((key, other)) = self.of_kinds().find(|(_, other)| *other != kind) {
             let kind = kind.name();
             return Err(format!("{key}: a setting of kind = {:?}, not {kind:?}", other.name()));
         }
+
+        // Frames go by one way only: several would reach a neighbour twice.
         let ways = [
             ("broadcast", self.broadcast.is_some()),
             ("group", self.group.is_some()),
@@ -200,6 +206,8 @@ fn read_peers(value: Toml) -> Result<Option<Vec<String>>, Mismatch> {
                 && port.parse().is_ok_and(|port: u16| port > 0)
         })
     };
+
+    // Bounded, because each broadcast is sent once for each peer.
     if peers.len() > MAX_PEERS || !peers.iter().all(is_peer) {
         return Err(Mismatch::Value(PEERS.into()));
     }
@@ -301,6 +309,7 @@ impl std::str::FromStr for Rate {
             _ => (text.trim(), 1.0),
         };
         let rate = number.parse::<f64>().ok().map(|n| n * unit);
+        // At less than 1 kbit/s a frame of 1,500 bytes would take more than 12 s.
         let rate = rate.filter(|r| (1e3..=1e11).contains(r));
         rate.map(|bits_per_second| Self { bits_per_second })
             .ok_or_else(|| format!("rate = {text:?}: allowed is {RATES}"))

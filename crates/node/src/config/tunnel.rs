@@ -111,14 +111,19 @@ impl TunnelConfig {
     /// Makes the addresses in networks that the file gives as a whole, and checks settings that
     /// depend on each other.
     pub(super) fn completed(mut self, id: NodeId, name: &str) -> Result<Self, String> {
+        // A network stands for the node's own address in it, so that all nodes can have one file.
         for own in &mut self.address {
             *own = by_id(*own, id)?;
         }
+
+        // The node's profile carries both, in one list.
         if self.address.len() + self.announce.len() > MAX_PREFIXES {
             return Err(format!(
                 "announce: allowed are up to {MAX_PREFIXES} prefixes and addresses together"
             ));
         }
+
+        // A route to this node would send packets in a circle.
         let own = |target: &Target| match target {
             Target::Id(node) => *node == id,
             Target::Name(node) => node == name,
@@ -141,6 +146,7 @@ impl TunnelConfig {
 /// Another address stays as it is.
 fn by_id(given: IpNet, id: NodeId) -> Result<IpNet, String> {
     let host_bits = given.max_prefix_len() - given.prefix_len();
+    // A network of one or two addresses has no room for a host part.
     if given != given.trunc() || host_bits < 2 {
         return Ok(given);
     }
@@ -151,6 +157,7 @@ fn by_id(given: IpNet, id: NodeId) -> Result<IpNet, String> {
             "address: the id {id} does not fit into {given}; write an address, or a wider network"
         ));
     }
+
     let address = match given.addr() {
         IpAddr::V4(v4) => IpAddr::from(Ipv4Addr::from(u32::from(v4) | u32::from(id.0))),
         IpAddr::V6(v6) => IpAddr::from(Ipv6Addr::from(u128::from(v6) | u128::from(id.0))),
@@ -190,6 +197,7 @@ fn namespace(value: Toml) -> Result<Option<String>, Mismatch> {
 }
 
 fn addresses(value: Toml) -> Result<Vec<IpNet>, Mismatch> {
+    // An empty list is a mistake: without addresses the device is of no use.
     let texts = Vec::<String>::from_toml(value)?;
     let address = |text: &String| {
         let usable = |net: &IpNet| is_host(net.addr());
@@ -220,6 +228,7 @@ impl Value for Multicast {
     fn from_toml(value: Toml) -> Result<Self, Mismatch> {
         let MulticastTable { groups, rate } = from_serde(value)?;
         let mut config = MulticastConfig::default();
+        // Groups beyond the local link are carried anyway, so to list one is a mistake.
         if let Some(group) = groups.iter().find(|group| !is_local(**group)) {
             let problem = format!(
                 "groups: {group} is no group of the local link, such as 224.0.0.252 or ff02::1:3; \
@@ -227,6 +236,7 @@ impl Value for Multicast {
             );
             return Err(Mismatch::Problem(problem));
         }
+
         config.groups = groups.into_iter().collect();
         if let Some(rate) = rate {
             let rate: Rate = rate.parse().map_err(Mismatch::Problem)?;
@@ -245,12 +255,15 @@ impl Value for Routes {
 
     fn from_toml(value: Toml) -> Result<Self, Mismatch> {
         let texts: BTreeMap<String, Toml> = from_serde(value)?;
+        // Bounded, because each packet is looked up in them.
         if texts.len() > MAX_ROUTES {
             return Err(Mismatch::Problem(format!("allowed are up to {MAX_ROUTES}")));
         }
+
         let mut routes = BTreeMap::new();
         for (text, node) in texts {
             let prefix = prefix(&text)?;
+            // Two texts may mean the same prefix.
             if routes.insert(prefix, target(&node)?).is_some() {
                 return Err(Mismatch::Problem(format!("{prefix} stands there twice")));
             }
@@ -284,6 +297,8 @@ fn prefix(text: &str) -> Result<IpNet, Mismatch> {
     if prefix == prefix.trunc() {
         return Ok(prefix);
     }
+
+    // Most likely an address was meant, or a shorter prefix: the user has to say which.
     let problem = format!("{text:?} has bits beyond its prefix; write \"{}\"", prefix.trunc());
     Err(Mismatch::Problem(problem))
 }

@@ -59,6 +59,8 @@ pub enum TokenError {
 pub fn read_token(file: &Path) -> Result<String, TokenError> {
     let text = ncmesh_engine::text::read(file)
         .map_err(|source| TokenError::Unreadable { file: file.to_owned(), source })?;
+
+    // An editor may leave a line break, and more lines may be notes.
     let token = text.lines().next().unwrap_or_default().trim();
     if token.len() < SHORTEST_TOKEN {
         return Err(TokenError::Short(file.to_owned()));

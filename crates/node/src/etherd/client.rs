@@ -256,6 +256,7 @@ impl EtherClient {
             };
 
             match parse(&self.incoming[..length]) {
+                // The emulator has the request, so it is not repeated any more.
                 Ok(Datagram::Grant { serial }) => {
                     self.grant = Some(serial);
                     self.repeat_at = None;

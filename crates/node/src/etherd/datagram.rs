@@ -153,6 +153,7 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, DatagramError> {
 
 /// Parses the fields of a datagram of a known kind; `None` if they do not fit it.
 fn fields_of(kind: u8, mut fields: Fields<'_>) -> Option<Datagram<'_>> {
+    // Numbers up to 16 are sent by nodes, those from 17 on by the emulator.
     let datagram = match kind {
         1 => Datagram::Attach { token: Token(fields.array()?), radio: fields.u32()? },
         2 => Datagram::Detach,
@@ -170,6 +171,7 @@ fn fields_of(kind: u8, mut fields: Fields<'_>) -> Option<Datagram<'_>> {
         19 => Datagram::Detached,
         20 => Datagram::Grant { serial: fields.u64()? },
         21 => Datagram::Deliver { from: fields.u32()?, bytes: fields.rest() },
+        // The caller has checked that the kind is known, so this is a report.
         _ => {
             let outcome = outcome(fields.u8()?)?;
             Datagram::Report { outcome, attempts: fields.u32()?, airtime_ns: fields.u64()? }
@@ -222,6 +224,7 @@ impl<'a> Fields<'a> {
 impl Datagram<'_> {
     /// Writes the datagram to `out`, whose contents are replaced.
     pub fn write(&self, out: &mut Vec<u8>) {
+        // The buffer is reused, so that a frame for many receivers costs no allocation.
         out.clear();
         out.extend_from_slice(&[MAGIC[0], MAGIC[1], VERSION, self.kind()]);
         match *self {

@@ -146,6 +146,7 @@ impl Ether {
         bytes: &[u8],
         send: Send<'_>,
     ) {
+        // Any process of this machine may send here, so what cannot be read is counted and dropped.
         let Ok(datagram) = parse(bytes) else {
             self.faults.garbled += 1;
             return;
@@ -214,6 +215,7 @@ impl Ether {
     /// Attaches a process as a radio, or refuses it.
     fn handle_attach(&mut self, from: SocketAddr, token: Token, radio: u32, send: Send<'_>) {
         let index = radio as usize;
+        // Without the token any process on the machine could take a radio's place.
         let refusal = if token != self.token {
             Some(Refusal::WrongToken)
         } else {
@@ -237,6 +239,7 @@ impl Ether {
             }
 
             self.clients.attach(index, from);
+            // Cannot fail: the radio exists.
             let _ = self.switch(index);
         }
 
@@ -266,6 +269,7 @@ impl Ether {
 
     /// Advances the medium to the wall clock, as far as open grants allow.
     pub(super) fn advance(&mut self, wall_ns: u64, send: Send<'_>) {
+        // Late grants first, since the medium waits for them.
         self.expire(wall_ns, send);
 
         // Event by event, since each may cause a grant, and the medium then waits for its answer.
@@ -349,10 +353,12 @@ impl Ether {
 
     /// Passes a grant on to the radio's process, which must answer in time.
     fn grant(&mut self, wall_ns: u64, radio: usize, send: Send<'_>) {
+        // A number for each grant, so that a late answer to an earlier one is recognised.
         self.serial += 1;
         let serial = self.serial;
         let expires_ns = wall_ns.saturating_add(self.grant_limit_ns);
         self.pending.insert(radio, Pending { serial, expires_ns });
+        // A process that has just gone does not answer; the grant expires.
         if let Some(address) = self.clients.address_of(radio) {
             self.send(send, address, &Datagram::Grant { serial });
         }

@@ -133,6 +133,7 @@ impl Etherd {
 
         let fail = |source| EtherError::Socket { address: config.bind, source };
         let (address, socket, sender) = open().map_err(fail)?;
+        // Bounded: a lab that sends commands faster than they are done waits.
         let (control, commands) = mpsc::channel(COMMANDS);
         let control = EtherControl { commands: control };
         Ok(Self { ether, config, address, socket, sender, control, commands })
@@ -184,6 +185,7 @@ impl Etherd {
                 () = alarm.wait_until(wake_at) => None,
             };
 
+            // A command is done at the time it is taken, before the medium goes on.
             if let Some(command) = command
                 && !self.execute(command, wall_ns(start))
             {

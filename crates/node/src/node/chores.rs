@@ -56,6 +56,7 @@ impl Chores {
     pub(super) fn note(&mut self, what: &'static str, result: &io::Result<()>) {
         match result {
             Ok(()) => {
+                // Success is worth a line only after a failure.
                 if self.problems.remove(what).is_some() {
                     tracing::info!("{what} is saved again");
                 }
@@ -106,6 +107,8 @@ impl Chores {
         if result.is_ok() {
             return;
         }
+
+        // Bounded, for a disk that stays full. A restart finds the work of the oldest again.
         if self.waiting.len() >= MAX_CHORES
             && let Some(given_up) = self.waiting.pop_front()
         {

@@ -82,6 +82,7 @@ impl Node {
     /// Returns a view that was told nothing.
     #[must_use]
     pub fn view(&self) -> View {
+        // Lists begin empty. Places in them never move, because ticks tell values by place.
         let schemes = self.stack.registry().entries().map(|entry| entry.name.to_owned());
         View {
             meta: Meta {
@@ -118,6 +119,7 @@ impl Node {
     /// Brings a view up to date.
     pub fn look(&self, view: &mut View) {
         view.state.time_s = seconds(self.clock.now().as_secs_f64());
+        // Nodes come before links, transfers and flows, which refer to their places.
         self.look_at_nodes(view);
         self.look_at_links(view);
         for status in self.stack.transfers() {
@@ -131,6 +133,7 @@ impl Node {
     }
 
     fn look_at_nodes(&self, view: &mut View) {
+        // Neighbours that are heard, and whose link state has not come, are shown too.
         let topology = self.stack.topology();
         let inbound: BTreeSet<NodeId> = self.stack.inbound().map(|(node, _)| node).collect();
         let there: BTreeSet<NodeId> =
@@ -151,6 +154,7 @@ impl Node {
         }
 
         let mut table = NodeTable::unknown(view.meta.nodes.len());
+
         // A node is up while somebody hears it. Its link state is kept for longer.
         let mut up = topology.around(self.id());
         up.extend(&inbound);
@@ -161,6 +165,7 @@ impl Node {
         table.queue[own] = Some(u32::try_from(queued).unwrap_or(u32::MAX));
 
         let before = std::mem::replace(&mut view.state.nodes, table);
+        // Only changes are events, so the state before is compared.
         for (place, was_up) in before.up.into_iter().enumerate() {
             let is_up = view.state.nodes.up[place];
             if was_up != is_up {
@@ -168,6 +173,7 @@ impl Node {
                 view.note(node, if is_up { EventKind::NodeUp } else { EventKind::NodeDown });
             }
         }
+
         let before = std::mem::take(&mut view.neighbors);
         for neighbor in inbound.difference(&before) {
             view.note(self.id(), EventKind::NeighborUp { neighbor: neighbor.0 });
@@ -175,10 +181,12 @@ impl Node {
         for neighbor in before.difference(&inbound) {
             view.note(self.id(), EventKind::NeighborDown { neighbor: neighbor.0 });
         }
+
         view.neighbors = inbound;
     }
 
     fn look_at_links(&self, view: &mut View) {
+        // Deliveries that other nodes measured, as they have told them.
         let topology = self.stack.topology();
         let me = self.id();
         let told = topology.states().flat_map(|(to, state)| {
@@ -188,6 +196,8 @@ impl Node {
         let mut deliveries: BTreeMap<(NodeId, NodeId), f64> =
             told.filter(|((_, to), _)| *to != me).collect();
         deliveries.extend(self.stack.inbound().map(|(from, delivery)| ((from, me), delivery)));
+
+        // Bounded, because the link states of others decide how many there are.
         for link in deliveries.keys() {
             if !view.links.contains_key(link) && view.links.len() < MOST_LINKS {
                 view.links.insert(*link, view.meta.links.len());
@@ -198,6 +208,8 @@ impl Node {
         let mut table = LinkTable::unknown(view.meta.links.len());
         for ((from, to), place) in &view.links {
             table.delivery[*place] = deliveries.get(&(*from, *to)).copied().map(share);
+            // Only the receiver of a link knows what came over it, so these are known for links to
+            // here.
             if *to == me {
                 let counted = self.stack.counters().usefulness(*from);
                 table.heard[*place] = Some(counted.frames.into());
@@ -205,12 +217,16 @@ impl Node {
                 table.redundant[*place] = Some(counted.redundant.into());
             }
         }
+
         view.state.links = table;
     }
 
     fn look_at_transfer(&self, view: &mut View, status: &TransferStatus) {
         let is_sending = status.direction == Direction::Sending;
         let me = self.id().0;
+
+        // A transfer keeps its place for as long as the view exists. Beyond `MAX_SHOWN` no more are
+        // shown.
         let known = view.transfers.get(&(status.flow, is_sending)).copied();
         let place = match known {
             Some(place) => place,
@@ -254,6 +270,8 @@ impl Node {
             own.finished_s = finished_s(stage, status.finished, status);
             state.receivers.push(own);
         }
+
+        // The stage is an event when it changes. At a receiver, its own stage counts.
         let before = std::mem::replace(&mut view.state.transfers[place], state);
         let transfer = place as u32;
         let was = match before.receivers.first() {
@@ -263,9 +281,11 @@ impl Node {
         if was != stage {
             view.note(self.id(), EventKind::Transfer { transfer, stage });
         }
+
         for receiver in &status.receivers {
             let id = receiver.node.0;
             let was = before.receivers.iter().find(|r| r.node == id).map(|r| r.stage);
+            // Only a receiver that was known before can have become complete.
             let is_done = receiver_stage(receiver.state) == Stage::Complete;
             if is_done && was.is_some_and(|was| was != Stage::Complete) {
                 view.note(self.id(), EventKind::ReceiverDone { transfer, receiver: id });
@@ -277,6 +297,8 @@ impl Node {
         let coding = self.stack.coding();
         for (scheme, status) in self.stack.flows() {
             let FlowStatus { source, destination, .. } = status;
+
+            // A flow keeps its place, as transfers do.
             let known = view.flows.get(&(scheme, source, destination)).copied();
             let place = match known {
                 Some(place) => place,
@@ -295,8 +317,10 @@ impl Node {
                     place
                 }
             };
+
             let coding = coding.iter().find(|(name, _)| *name == scheme).map(|(_, status)| status);
             let why = coding.map(|status| status.why_not.join("; ")).unwrap_or_default();
+
             let values = self.flow_values(scheme, &status);
             let state = &mut view.state.flows[place];
             values.tell(state);
@@ -327,12 +351,15 @@ impl Node {
                 place
             }
         };
+
         let layers = status.layers.len();
         let me = self.id().0;
+
         let mut state = StreamState { no_room: no_room(status, layers), ..StreamState::default() };
         if let Some(sending) = &status.sending {
             sending_values(sending, layers).tell(&mut state);
         }
+        // A node knows its own reception only, so there is one receiver at most.
         if let Some(receiving) = &status.receiving {
             let mut receiver = StreamReceiverState { node: me, ..StreamReceiverState::default() };
             let values = receiving_values(receiving, layers);
@@ -342,11 +369,13 @@ impl Node {
             receiver.problem = problem.unwrap_or_default();
             state.receivers.push(receiver);
         }
+
         state.tree.extend(status.parent.map(|parent| Hop { node: me, parent: parent.0 }));
         view.state.streams[place] = state;
     }
 
     fn look_at_problems(&self, view: &mut View) {
+        // A hint is an event once, when it appears.
         let hints: BTreeSet<String> = self.hints().into_iter().collect();
         let before = std::mem::take(&mut view.hints);
         for text in hints.difference(&before) {
@@ -358,7 +387,10 @@ impl Node {
         if seconds < 1.0 {
             return;
         }
+
         view.drops_s = view.state.time_s;
+
+        // Frequent drops are a problem, single ones are normal on a radio.
         let drops: Vec<_> = self.stack.counters().drops().collect();
         for (reason, now) in drops {
             let frames = now.saturating_sub(view.drops.insert(reason, now).unwrap_or(0));

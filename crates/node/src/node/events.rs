@@ -22,15 +22,19 @@ impl Node {
     pub fn handle_events(&mut self) {
         while let Some(event) = self.stack.poll_event() {
             self.log(&event);
+            // A source that withdrew leaves a part, which is shown from now on.
             if matches!(event, Event::Withdrawn(_)) {
                 self.inbox.look_soon(self.clock.now());
             }
+
             let known = |manifest: &Manifest| self.inbox.known(&self.stack, manifest);
             match self.files.handle_event(event, self.clock.now(), known) {
+                // Packets of measurements end here; all others go to the tunnel.
                 Some(Event::Packet { from, packet }) if is_measurement(&packet) => {
                     self.handle_measurement(from, &packet);
                 }
                 Some(Event::Packet { from, packet }) => self.arrived(from, packet),
+                // A stream of a multicast group belongs to the tunnel, not to the ports.
                 Some(Event::StreamPacket { flow, group, layer, packet })
                     if is_group_name(&group) && &*layer == GROUP_LAYER =>
                 {
@@ -51,6 +55,7 @@ impl Node {
         if !self.measuring.is_idle() {
             self.with_mesh(Measuring::drain);
         }
+
         let now = self.clock.now();
         self.savers.save(&self.stack, self.files.elsewhere(), &self.state, &self.handle, now);
     }
@@ -88,6 +93,7 @@ impl Node {
             }
             Event::ReceiverDone(flow, node) => {
                 let name = self.name_of(*node);
+                // A receiver that refuses is done as well, but the sender should hear why.
                 match self.receiver_state(*flow, *node) {
                     Some(ReceiverState::Refused(why)) => {
                         tracing::warn!("{flow}: {name} does not take it: {}", why.reason());
@@ -101,6 +107,7 @@ impl Node {
             }
             Event::SendEnded(flow) => tracing::info!("{flow}: all receivers are said to be done"),
             Event::SendConfirmed(flow) => {
+                // The outcome is told once, with how many of the receivers have the file.
                 let transfers = self.stack.transfers();
                 let receivers =
                     transfers.iter().filter(|t| t.flow == *flow).flat_map(|t| &t.receivers);
@@ -145,6 +152,7 @@ impl Node {
                     self.stack.at(now, &mut self.storage).accept(flow, &have);
                 }
                 Action::Refuse(flow, why) => {
+                    // Each refusal has a line, except one that lasts for moments.
                     match why {
                         Refusal::BadName => {
                             tracing::warn!("{flow}: refused, its name is not possible here");

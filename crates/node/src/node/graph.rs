@@ -17,6 +17,7 @@ const DEAD_COST: f64 = 4096.0;
 ///
 /// `label` is what `router` calls itself, in place of its name.
 pub(super) fn network_graph(topology: &Topology, router: NodeId, label: Option<&str>) -> Value {
+    // Names are counted first: one that several nodes have would make two nodes one.
     let mut named: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, state) in topology.states() {
         *named.entry(&state.name).or_default() += 1;
@@ -28,6 +29,7 @@ pub(super) fn network_graph(topology: &Topology, router: NodeId, label: Option<&
     };
 
     let nodes = topology.states().map(|(node, state)| {
+        // Attributes that a node does not tell are left out.
         let mut properties = Map::from_iter([("node".to_owned(), json!(node.0))]);
         let position = state.profile.position;
         let metres =
@@ -45,6 +47,8 @@ pub(super) fn network_graph(topology: &Topology, router: NodeId, label: Option<&
     let id = &id;
     let links = topology.nodes().flat_map(|from| {
         topology.links_from(from).map(move |(to, delivery)| {
+            // Where nothing comes back the cost is infinite, which JSON cannot say; so it is
+            // bounded.
             let etx = 1.0 / (delivery * topology.delivery(to, from));
             json!({
                 "source": id(from),

@@ -89,6 +89,7 @@ impl Hooks {
         if self.command.is_empty() {
             return;
         }
+        // Bounded, so that hooks that hang cannot fill the memory with waiting files.
         if self.waiting.len() >= MOST_WAITING {
             self.counts.skipped += 1;
             tracing::warn!("{}: hook skipped, {MOST_WAITING} files wait for it", manifest.flow);
@@ -115,6 +116,7 @@ impl Hooks {
             let command = self.command.clone();
             let work = async move { run(&command, variables, LONGEST).await };
             handle.task(work, |node, ended| {
+                // The place is free, so the next file that waits has its turn.
                 node.hooks.note_ended(ended);
                 node.hooks.run_waiting(&node.handle);
             });
@@ -139,6 +141,8 @@ impl Hooks {
 /// Runs a command for `longest` at most.
 async fn run(command: &[String], variables: Variables, longest: Duration) -> Result<(), HookError> {
     let Some((program, arguments)) = command.split_first() else { return Ok(()) };
+
+    // A process group of its own, so that what the program starts can be ended with it.
     let mut child = Command::new(program)
         .args(arguments)
         .envs(variables)
@@ -147,6 +151,7 @@ async fn run(command: &[String], variables: Variables, longest: Duration) -> Res
         .spawn()
         .map_err(HookError::Start)?;
     let mut group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+
     let deadline = Instant::now() + longest;
     let ended = tokio::time::timeout_at(deadline, child.wait()).await;
     if ended.is_ok() && group.is_alive() {
@@ -159,11 +164,13 @@ async fn run(command: &[String], variables: Variables, longest: Duration) -> Res
     } else {
         drop(group);
     }
+
     match ended {
         Ok(Ok(status)) if status.success() => Ok(()),
         Ok(Ok(status)) => Err(HookError::Ended(status)),
         Ok(Err(e)) => Err(HookError::Start(e)),
         Err(_) => {
+            // The group was killed above, so the wait is short. It leaves no zombie.
             let _ = child.wait().await;
             Err(HookError::TooLong(longest))
         }

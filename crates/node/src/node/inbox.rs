@@ -98,11 +98,14 @@ impl Inbox {
     /// is safe: its reception holds the lock of its journal.
     pub(super) fn look(&self, files: &Files<PathBuf>, handle: &Handle) {
         let open: BTreeSet<FlowId> = files.receiving().collect();
+        // Inboxes of an earlier configuration may still hold parts.
         let elsewhere = files.elsewhere().values();
         let inboxes: BTreeSet<PathBuf> = elsewhere.chain(files.inboxes()).cloned().collect();
         if inboxes.is_empty() {
             return;
         }
+
+        // The thread cannot look at the node, so it takes along what it needs.
         let keep = self.limits.keep;
         let work = move || {
             let mut kept = BTreeMap::new();
@@ -127,7 +130,9 @@ impl Inbox {
         let transfers = stack.transfers();
         let gone: Vec<FlowId> =
             transfers.iter().filter(|t| is_source_gone(stack, t)).map(|t| t.flow).collect();
+        // A source that came back begins from zero when it goes again.
         self.gone.retain(|flow, _| gone.contains(flow));
+
         let mut given_up = Vec::new();
         for flow in gone {
             let since = *self.gone.entry(flow).or_insert(now);

@@ -79,7 +79,10 @@ impl Measuring {
     ) -> Result<Running, ApiError> {
         let Named { id: to, name } = receiver;
         let Carrying { scheme, longest } = by;
+
         let BandwidthRequest { seconds, bytes, rate_bps, .. } = *request;
+
+        // Values are checked against what the scheme carries and the daemon can pace.
         let (least, most) = SECONDS.into_inner();
         let problem = if !SECONDS.contains(&seconds) {
             Some(format!("seconds = {seconds}: allowed is {least} to {most}"))
@@ -93,6 +96,7 @@ impl Measuring {
         if let Some(problem) = problem {
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
+        // One run at a time: two would measure each other.
         if self.runs.is_running() {
             let problem = "this node measures a bandwidth already; try again when that is over";
             return Err(ApiError::new(ErrorCode::Busy, problem));

@@ -485,6 +485,7 @@ impl Look<'_> {
         self.open_transfers().flat_map(|t| {
             let labels =
                 |name: &str| vec![("transfer", t.id.clone()), ("receiver", name.to_owned())];
+
             match t.direction {
                 Direction::Receiving => vec![(labels(&self.status.name), &t.values)],
                 Direction::Sending => {
@@ -515,12 +516,14 @@ fn by(label: &'static str, counts: &BTreeMap<String, u64>) -> Values {
 fn by_kind(values: impl Iterator<Item = ((ServiceId, u8), f64)>) -> Values {
     let mut sums = BTreeMap::<(&str, &str), f64>::new();
     for ((service, kind), value) in values {
+        // Frames of a newer release have no name here.
         let name = services(REGISTRY).find(|known| known.id == service).and_then(|known| {
             let layout = known.layouts.iter().find(|layout| layout.kind == kind)?;
             Some((known.name, layout.name))
         });
         *sums.entry(name.unwrap_or(("other", "other"))).or_default() += value;
     }
+
     let labels =
         |service: &str, kind: &str| vec![("service", service.into()), ("kind", kind.into())];
     sums.into_iter().map(|((service, kind), sum)| (labels(service, kind), sum)).collect()
@@ -598,6 +601,7 @@ fn text_of(all: impl Iterator<Item = (Head, Values)>) -> Result<String, fmt::Err
     for (head, values) in all.filter(|(_, values)| !values.is_empty()) {
         registry.register_collector(Box::new(Read::new(head, values)));
     }
+
     let mut text = String::new();
     text::encode(&mut text, &registry)?;
     Ok(text)

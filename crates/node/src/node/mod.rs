@@ -180,11 +180,14 @@ impl Node {
     /// # Errors
     /// A setting that cannot be, or with which no file could be sent over this radio.
     pub fn new(config: &NodeConfig, parts: Parts) -> Result<Self, ConfigError> {
+        // The engines are made with the settings, so an impossible one is found here.
         let clock = Clock::start();
         let mut stack =
             Stack::new(stack_config(config, &parts.start, parts.trust), REGISTRY, clock.now())?;
+        // IPv6 demands packets of this length of every link.
         stack.make_room(V6_MTU_MIN);
         let tunnel = Tunnel::new(config, &stack)?;
+
         let inboxes = parts.state.inboxes();
         let mut node = Self {
             configuration: config.clone(),
@@ -211,6 +214,7 @@ impl Node {
             streams: Streams::new(parts.ports),
             noted: Default::default(),
         };
+
         node.check_schemes()?;
         Ok(node)
     }
@@ -238,6 +242,7 @@ impl Node {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<std::time::Instant> {
         let times = [
+            // All on the clock of the stack, and turned into the runtime's time at the end.
             self.stack.poll_timeout(),
             self.savers.poll_timeout(),
             self.chores.poll_timeout(),
@@ -262,18 +267,23 @@ impl Node {
     /// Does what may wait for a few seconds: saves, logs and forgets. To be called every few
     /// seconds.
     pub fn tidy(&mut self) {
+        // Each receiver that is done is saved, so that a restart does not ask it again.
         let now = self.clock.now();
         let transfers = self.stack.transfers();
         for flow in self.files.take_receiver_news() {
             let journal = self.state.outgoing();
             self.sending.save_receivers(flow, &transfers, journal, &self.handle);
         }
+
         self.sending.keep(&transfers);
         // Clocks of routers are set long after the start.
         self.stack.at(now, &mut self.storage).set_clock(unix_s());
+        // The log has a line for each change, not for each frame.
         self.noted.log_coding(&self.stack);
         self.noted.log_neighbors(&self.stack, now);
         self.noted.forget_unknown(&self.stack);
+
+        // Looking at the disk is rare, and goes on on another thread.
         if self.inbox.takes_look(now) {
             for flow in self.inbox.given_up(&self.stack, now) {
                 tracing::info!("{flow}: its source does not return, it is given up");
@@ -283,18 +293,21 @@ impl Node {
             self.do_file_actions();
             self.inbox.look(&self.files, &self.handle);
         }
+
         self.measuring.forget_idle(now);
     }
 
     /// A frame was heard. Says what it proves.
     pub fn handle_datagram(&mut self, datagram: &[u8]) -> Heard {
         let now = self.clock.now();
+        // The counter before and after says why there is no sender.
         let unproven = self.stack.counters().dropped(DropReason::Unproven);
         let sender = self.stack.at(now, &mut self.storage).handle_datagram(datagram);
         if let Some(sender) = sender {
             self.noted.hear(sender, now);
             return Heard::Proven(sender);
         }
+
         let is_unproven = self.stack.counters().dropped(DropReason::Unproven) > unproven;
         if is_unproven { Heard::Unproven } else { Heard::Dropped }
     }
@@ -375,6 +388,8 @@ impl Node {
             let problem = format!("it was sent by node {}, this is {} now", flow.source, self.id());
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
+
+        // A file whose turn came was counted until now, as one that is about to be announced.
         let must_wait = self.sending.must_wait(flow, self.open_sources());
         self.sending.opened(flow);
         if must_wait {
@@ -383,6 +398,7 @@ impl Node {
             let waits = self.sending.wait(file).then_some(());
             return waits.ok_or_else(|| ApiError::new(ErrorCode::Busy, problem));
         }
+
         tracing::info!("{flow}: sending {}", file.path.display());
         let outgoing = Outgoing {
             manifest: file.manifest.clone(),
@@ -392,11 +408,14 @@ impl Node {
             open: file.open,
             allowance: file.allowance,
         };
+
         let now = self.clock.now();
         let scheme = self.stack.scheme(&file.scheme).ok_or(SendError::UnknownScheme);
         let mut stack = self.stack.at(now, &mut self.storage);
         let sent = scheme.and_then(|scheme| stack.send_file(scheme, outgoing));
+        // The engine may refuse, so nothing is kept before it has taken the file.
         sent.map_err(|e| ApiError::new(ErrorCode::File, e.to_string()))?;
+
         if let Some(contents) = contents {
             self.storage.provide(flow, contents);
         }
@@ -472,6 +491,8 @@ impl Node {
         let receiver = Named { id, name: self.name_of(id) };
         let choice = self.packet_scheme();
         let longest = choice.and_then(|choice| self.stack.longest_packet(choice.scheme));
+
+        // A build may have no tunnel scheme at all.
         let (Some(choice), Some(longest)) = (choice, longest) else {
             let problem = "this program was built without a tunnel scheme";
             return Err(ApiError::new(ErrorCode::BadRequest, problem));

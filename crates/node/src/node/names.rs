@@ -39,6 +39,7 @@ pub(super) fn resolve(
         Recipients::Named(names) => names,
     };
 
+    // A node that is named twice, by name and by id, is one receiver.
     let mut listed = Vec::new();
     for name in names {
         let node = resolve_name(stack, name, &hint)?;

@@ -55,6 +55,7 @@ impl Noted {
         if new == 0 || is_early {
             return None;
         }
+
         self.wrong_key = frames;
         self.warned = Some(now);
         Some(new)
@@ -89,6 +90,7 @@ impl Noted {
     /// Logs which neighbours have come and gone since the last call, and warns of frames that were
     /// sealed with another key or written in this node's name, and of false packets.
     pub(super) fn log_neighbors(&mut self, stack: &Stack, now: Instant) {
+        // Compared with the last call, so that a neighbour is logged when it comes or goes.
         let [come, gone] = self.neighbors(stack.inbound().map(|(node, _)| node).collect());
         for node in come {
             tracing::info!("neighbour {} (id {node}) is heard", name_of(stack, node));
@@ -96,7 +98,9 @@ impl Noted {
         for node in gone {
             tracing::info!("neighbour {} (id {node}) is heard no more", name_of(stack, node));
         }
+
         let frames = stack.counters().dropped(DropReason::Unauthentic);
+        // Limited, so that a flood of foreign frames does not fill the log.
         if let Some(new) = self.wrong_key(frames, now) {
             tracing::warn!(
                 "{new} frames were not sealed with this network's key; if they come from your own \
@@ -106,6 +110,7 @@ impl Noted {
         if self.impersonated(stack.is_impersonated()) {
             tracing::warn!("{IMPERSONATED}");
         }
+
         for liar in stack.liars().filter(|liar| !self.liars.contains(&liar.node)) {
             tracing::warn!("{}", liar_hint(stack, liar));
         }

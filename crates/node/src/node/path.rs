@@ -24,6 +24,8 @@ fn hops(
     before
         .zip(&path)
         .map(|(from, to)| {
+            // A hop has two directions, and a unicast needs both: data there, its acknowledgment
+            // back.
             let (delivery, delivery_back) =
                 (topology.delivery(from, *to), topology.delivery(*to, from));
             let etx = 1.0 / Metric::Unicast.success(delivery, delivery_back);

@@ -28,6 +28,7 @@ pub(crate) struct NewRate {
 /// # Errors
 /// The first setting that cannot be. Then nothing has changed.
 pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiError> {
+    // Everything is checked before anything changes: a wrong file leaves the node as it was.
     check(new, node.clock.now()).map_err(|e| refused(&e))?;
     let list = revocations(new).map_err(|e| wrong_list(&e))?;
     let mut answer = Reloaded::default();
@@ -50,6 +51,7 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         answer.changed.push("[tunnel] scheme".into());
     }
 
+    // From here on nothing fails. Each setting that differs is applied and named.
     let mut running = node.configuration.clone();
     running.trust.revocations.clone_from(&new.trust.revocations);
     let mut changed = |setting: &str| answer.changed.push(setting.to_owned());
@@ -94,6 +96,7 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         changed("[inbox] hook");
         node.hooks.use_command(new.hook.clone());
     }
+
     if let (RadioConfig::Port(old), RadioConfig::Port(port)) = (&mut running.radio, &new.radio)
         && update(&mut old.rate, &port.rate)
     {

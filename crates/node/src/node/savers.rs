@@ -49,6 +49,8 @@ impl Savers {
         handle: &Handle,
         now: Instant,
     ) {
+        // A thread writes; its result comes back to the node's loop, which tries again if it
+        // failed.
         if let Some(epoch) = self.epoch.begin(&stack.epoch(), now) {
             let state = state.clone();
             handle.work(
@@ -59,7 +61,9 @@ impl Savers {
                 },
             );
         }
+
         if self.identities.begin(&stack.identity_changes(), now).is_some() {
+            // The copy is made here, since the thread cannot look at the stack.
             let state = state.clone();
             let remembered = Remembered::of(stack);
             handle.work(
@@ -70,6 +74,7 @@ impl Savers {
                 },
             );
         }
+
         if let Some(inboxes) = self.inboxes.begin(elsewhere, now) {
             let state = state.clone();
             handle.work(

@@ -138,13 +138,17 @@ impl Sending {
         if shown.iter().any(|t| t.flow == flow && t.stage != Stage::Open) {
             return;
         }
+
         let receivers = shown.iter().filter(|t| t.flow == flow).flat_map(|t| &t.receivers);
+        // Receivers that may still change are left out: a restart asks them again.
         let done = receivers.filter(|r| r.state.is_final()).map(|r| (r.node, r.state));
         file.done = done.collect();
+
         let file = file.clone();
         handle.work(
             move || journal.update(&file),
             move |node, written| {
+                // The news is due again, or the next restart would not know of it.
                 if written.is_err() {
                     node.files.restore_receiver_news(flow);
                 }

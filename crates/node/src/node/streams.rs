@@ -84,6 +84,7 @@ impl Node {
 
         let deadline = request.deadline().map_err(bad)?;
         let inputs = rtp.as_deref().map_or_else(|| request.layers.clone(), rtp::ports);
+        // Another program may have a port. Then no stream is opened.
         let ports = Ports::open(&inputs).map_err(|(layer, e)| port_error(&layer, &e))?;
         let sender = rtp.map(|tracks| RtpSender::new(tracks, now));
         let names: Vec<String> = match &sender {
@@ -96,6 +97,7 @@ impl Node {
         let new = NewStream { group: &request.group, layers: &names, deadline };
         let opened = scheme.and_then(|scheme| stack.open_stream(scheme, new));
         let flow = opened.map_err(|e| bad(e.to_string()))?;
+
         self.streams.ports.read(&request.group, flow, ports);
         if let Some(sender) = sender {
             self.streams.rtp.send(flow, &request.group, sender);
@@ -114,11 +116,14 @@ impl Node {
         let ports = layers.into_iter().map(|layer| (layer.name, layer.port));
         let egress = Egress::Layers(ports.collect());
         let scheme = self.streams.scheme();
+
         let host = &mut self.streams.host;
         let joined = scheme.and_then(|scheme| {
             host.join(&mut stack, scheme, &request.group, request.utility(), egress)
         });
         joined.map_err(|e| bad(e.to_string()))?;
+
+        // The socket is opened for the first group, and used for all.
         let opened = self.streams.ports.open_egress();
         opened.map_err(|e| ApiError::new(ErrorCode::Port, format!("no UDP socket: {e}")))?;
         match request.rtp {
@@ -136,8 +141,10 @@ impl Node {
     /// [`ErrorCode::NotFound`].
     pub fn stop_sending(&mut self, group: &str) -> Result<(), ApiError> {
         check_user_group(group)?;
+        // The ports are closed first, so that no datagram comes for a stream that is gone.
         self.streams.ports.stop_reading(group);
         self.streams.rtp.stop_sending(group);
+
         let now = self.clock.now();
         let mut stack = self.stack.at(now, &mut self.storage);
         if self.streams.scheme().is_ok_and(|scheme| stack.close_stream(scheme, group)) {
@@ -155,6 +162,7 @@ impl Node {
     pub fn stop_receiving(&mut self, group: &str) -> Result<(), ApiError> {
         check_user_group(group)?;
         self.streams.rtp.leave(group);
+
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
         let scheme = self.streams.scheme();
         let host = &mut self.streams.host;
@@ -173,6 +181,7 @@ impl Node {
         let mut stack = self.stack.at(now, &mut self.storage);
         for packet in self.streams.rtp.handle_ingress(ingress, now) {
             let sent = self.streams.host.send(&mut stack, scheme, &packet);
+            // Once: a source sends hundreds of packets each second.
             if let Err(StreamPacketError::TooLong { bytes, longest }) = sent
                 && !self.streams.warned
             {

@@ -122,6 +122,7 @@ impl Node {
     pub(crate) fn change_tunnel(&mut self, change: &TunnelChange) -> Result<(), ApiError> {
         let TunnelChange { scheme, relay, coding } = change;
         let relaying = Relaying { relay: *relay, coding: *coding };
+        // A change of nothing is a mistake of the caller.
         if scheme.is_none() && relaying == Relaying::default() {
             let why = "nothing to change: name a scheme, a relay or whether to code";
             return Err(ApiError::new(ErrorCode::BadRequest, why));
@@ -196,6 +197,7 @@ impl Node {
 
     /// Passes on packets that wait for the scheme, and does what multicast groups ask for.
     pub(super) fn drain_tunnel(&mut self) {
+        // The gateway first: it may have packets for groups, which are sent below.
         self.with_gateway(|gateway, mesh, now| gateway.drain(mesh, now));
         while let Some(action) = self.tunnel.as_mut().and_then(|tunnel| tunnel.gateway.poll_group())
         {
@@ -225,12 +227,15 @@ impl Node {
             _ => false,
         };
 
+        // A packet of a new group makes a stream, and the number of streams is bounded.
         if begins && self.stack.streams().len() >= MAX_KNOWN_STREAMS {
             return Err(Dropped::Groups);
         }
+
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
         match action {
             GroupAction::Join(group) => {
+                // The gateway asks again when the kernel reports the membership again.
                 if stack.join(scheme, &group, UtilityConfig::default()).is_err() {
                     tunnel.gateway.handle_membership_refusal(&group);
                 }
@@ -262,6 +267,7 @@ impl Node {
                         };
 
                         let flow = opened.map_err(|_| Dropped::Groups)?;
+                        // Kept, so that the next packet of the group costs no stream.
                         tracing::info!("stream {flow} carries multicast to {group}");
                         tunnel.group_flows.insert(group, flow);
                         flow

@@ -78,8 +78,10 @@ impl Node {
     /// Signs that something is wrong, and what to do about it.
     pub(super) fn hints(&self) -> Vec<String> {
         let dropped = |why| self.stack.counters().dropped(why);
+
         // The radio first: without it nothing else matters.
         let mut hints = self.radio.hints.clone();
+
         let unauthentic = dropped(DropReason::Unauthentic);
         if unauthentic > 0 {
             hints.push(format!(
@@ -87,6 +89,7 @@ impl Node {
                  your own nodes, give all the same [node] key"
             ));
         }
+
         for id in self.stack.duplicates() {
             hints.push(if id == self.id() {
                 format!("another node uses id {id} too; give each node its own [node] id")
@@ -94,6 +97,7 @@ impl Node {
                 format!("two nodes use id {id}; give each node its own [node] id")
             });
         }
+
         hints.extend(self.name_hints());
         if self.stack.is_impersonated() {
             hints.push(IMPERSONATED.into());
@@ -106,6 +110,7 @@ impl Node {
             ));
         }
         hints.extend(self.stack.liars().map(|liar| liar_hint(&self.stack, liar)));
+        // Nodes of other releases are named with the side that is too old.
         for (id, version) in self.stack.strangers() {
             let Versions { oldest, newest } = Versions::OWN;
             let own = match oldest {
@@ -118,6 +123,8 @@ impl Node {
                  run a newer ncmesh {older}"
             ));
         }
+
+        // Files and disks come after the network: each concerns one transfer or one list.
         let waiting = self.files.waiting().chain(self.storage.unread());
         hints.extend(
             waiting.map(|(flow, problem)| format!("{flow} waits and is tried again: {problem}")),
@@ -128,12 +135,14 @@ impl Node {
                 "{path} is damaged: its transfer is not resumed; send the file again, remove it"
             )
         }));
+
         hints.extend(self.chores.problems().map(|(what, why)| {
             format!(
                 "{what} cannot be saved ({why}); free space or look at the rights of the state \
                  directory and the inbox; it is tried again, and a restart until then forgets it"
             )
         }));
+
         hints.extend(self.device_hint());
         hints.extend(self.address_hints());
         hints.extend(self.stream_hints());
@@ -143,6 +152,7 @@ impl Node {
 
     /// Names that several nodes tell.
     fn name_hints(&self) -> impl Iterator<Item = String> {
+        // By name, so that each name is told once, however many nodes have it.
         let mut named: BTreeMap<&str, Vec<NodeId>> = BTreeMap::new();
         for (node, state) in self.stack.topology().states() {
             named.entry(&state.name).or_default().push(node);
@@ -150,6 +160,7 @@ impl Node {
         let several = named.into_iter().filter(|(_, nodes)| nodes.len() > 1);
         several.map(|(name, nodes)| {
             let ids: Vec<String> = nodes.iter().map(NodeId::to_string).collect();
+            // A name means the node that had it first, so that a newcomer gets no files of another.
             let meant = match self.stack.node_named(name) {
                 Some(first) => format!("the name means {first}, which had it first"),
                 None => "the name means none of them, use ids".into(),
@@ -213,6 +224,7 @@ impl Node {
             fingerprint: own.key.fingerprint(),
             serial: certificate.map(|certificate| certificate.serial),
             expires: certificate.map(|certificate| certificate.expires),
+            // The node itself is among them.
             known: self.stack.identities().count() as u64 - 1,
             revoked: self.stack.revocations().iter().map(|list| list.serials.len() as u64).sum(),
             conflicts: self.stack.identity_conflicts().map(|node| node.0).collect(),
@@ -242,7 +254,9 @@ impl Node {
             _ if is_source_gone(&self.stack, t) => (State::Lost, Some(SOURCE_GONE.into())),
             shown => shown,
         };
+
         let end = t.finished.unwrap_or_else(|| self.clock.now());
+        // A file that this node sends is in its own record, the path of a received one in the list.
         let sent = self.sending.get(t.flow);
         let allowance = sent.map(|file| file.allowance).unwrap_or_default();
         let sent_from = sent.map(|file| file.path.clone());
@@ -302,6 +316,7 @@ impl Node {
     /// Returns where a node says that it is.
     pub(super) fn position_of(&self, node: NodeId) -> Option<Position> {
         let told = self.stack.topology().state(node)?.profile.position?;
+
         Some(match (told.metres(), told.degrees()) {
             (_, Some([latitude, longitude])) => Position::Earth { latitude, longitude },
             (metres, None) => {

@@ -174,6 +174,7 @@ impl Interface {
     /// Returns what keeps it from sending, whatever kind of frames.
     pub(super) fn trouble(&self) -> Option<Trouble> {
         match self {
+            // The order of the arms matters: without the interface nothing else is known.
             Self { index: None, wanted, .. } if is_pattern(wanted) => Some(Trouble::NoneFits),
             Self { index: None, renamed, .. } => Some(Trouble::Missing(renamed.clone())),
             Self { is_up: false, .. } => Some(Trouble::Down),
@@ -196,6 +197,7 @@ impl Interface {
             Message::DelLink(link) if self.index == Some(link.header.index) => {
                 return self.lose(None);
             }
+            // The IPv6 addresses that matter are link-local ones, which hellos carry.
             Message::NewAddress(address)
                 if self.index == Some(address.header.index)
                     && address.header.family == AddressFamily::Inet6 =>
@@ -212,6 +214,7 @@ impl Interface {
                     self.addresses.push(address);
                 }
             }
+            // One message may be of either kind, and each list drops only its own.
             Message::DelAddress(address) if self.index == Some(address.header.index) => {
                 if let Some(gone) = parse_link_local(address) {
                     self.link_local.retain(|known| *known != gone);
@@ -220,6 +223,8 @@ impl Interface {
                     self.addresses.retain(|known| known.own != gone.own);
                 }
             }
+            // Entries of other interfaces are left out, so that the set stays as small as the
+            // neighbourhood.
             Message::NewNeighbour(entry) if self.index == Some(entry.header.ifindex) => {
                 self.neighbor_changed(entry);
             }
@@ -228,6 +233,7 @@ impl Interface {
                     self.resolved.remove(&neighbor);
                 }
             }
+            // Messages of other interfaces, and of kinds that do not matter here.
             _ => {}
         }
         Applied::Known
@@ -252,6 +258,7 @@ impl Interface {
             }
             return Applied::Known;
         }
+
         let name = link.attributes.iter().find_map(|attribute| match attribute {
             LinkAttribute::IfName(name) => Some(name),
             _ => None,
@@ -260,6 +267,7 @@ impl Interface {
         // another interface, and an interface can change its name.
         let index = link.header.index;
         let Some(name) = name else { return Applied::Known };
+
         let is_taken = self.index == Some(index);
         if !fits(&self.wanted, name) {
             return if is_taken { self.lose(Some(name.clone())) } else { Applied::Known };
@@ -268,14 +276,19 @@ impl Interface {
         if !is_taken && self.index.is_some() && is_pattern(&self.wanted) {
             return Applied::Known;
         }
+
+        // Another interface has none of the addresses of the last one.
         let is_another = !is_taken;
         if is_another {
             self.lose(None);
             self.index = Some(index);
         }
+
         self.name.clone_from(name);
         self.is_up = link.header.flags.contains(LinkFlags::Up);
         self.has_carrier = link.header.flags.contains(LinkFlags::LowerUp);
+        // Frames of Ethernet need a MAC address of six bytes; a tunnel or a modem may have another
+        // kind.
         let is_ethernet = link.header.link_layer_type == LinkLayerType::Ether;
         let mut has_controller = false;
         for attribute in &link.attributes {
@@ -289,6 +302,8 @@ impl Interface {
                 _ => {}
             }
         }
+
+        // The bridge or team that the interface is a port of takes its frames first.
         let infos = link.attributes.iter().find_map(|attribute| match attribute {
             LinkAttribute::LinkInfo(infos) => Some(infos.as_slice()),
             _ => None,
@@ -299,7 +314,9 @@ impl Interface {
             LinkInfo::PortKind(kind) => Some(kind.clone()),
             _ => None,
         });
+        // Without a controller it is no port, whatever kind the message names.
         self.part_of = part_of.filter(|_| has_controller);
+
         if is_another { Applied::Replaced } else { Applied::Known }
     }
 
@@ -318,10 +335,13 @@ impl Interface {
         let is_address =
             |a: &NeighbourAttribute| matches!(a, NeighbourAttribute::LinkLayerAddress(_));
         let is_known = entry.attributes.iter().any(is_address)
+            // In these states the kernel sends at once, without asking first.
             && matches!(entry.header.state, Delay | Noarp | Permanent | Probe | Reachable | Stale);
+
         if !is_known {
             self.resolved.remove(&neighbor);
         } else if self.resolved.len() < MAX_RESOLVED {
+            // Bounded, for a network with more hosts than a mesh has neighbours.
             self.resolved.insert(neighbor);
         }
     }
@@ -413,6 +433,7 @@ fn fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
         Some((start, rest)) => name.strip_prefix(start).is_some_and(|left| {
+            // The asterisk may stand for nothing, or for all that is left.
             let mut ends = left.char_indices().map(|(at, _)| at).chain([left.len()]);
             ends.any(|at| fits(rest, &left[at..]))
         }),

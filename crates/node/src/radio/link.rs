@@ -67,16 +67,20 @@ impl LinkSocket {
         prepare: impl FnOnce(&Socket) -> io::Result<()>,
     ) -> io::Result<Self> {
         let Place { index, ethertype, is_bridge_port } = place;
+        // Held while the socket is open: two daemons on one interface would not hear each other.
         let lock = UnixAddress::from_abstract_name(format!("ncmesh-{ethertype:04x}-{index}"))?;
         let lock = UnixDatagram::bind_addr(&lock)?;
+
         let address = address_of(index)?;
         let socket = packet_socket(if is_bridge_port { ALL } else { ethertype })?;
         if is_bridge_port {
             socket.attach_filter(&filter(ethertype))?;
         }
+
         prepare(&socket)?;
         // The address has no protocol, so the one that the socket was made with stays.
         bind(socket.as_raw_fd(), &address)?;
+
         let socket = std::net::UdpSocket::from(socket);
         // Frames of other interfaces may have come before it was bound.
         while socket.recv(&mut []).is_ok() {}
@@ -144,6 +148,7 @@ fn wrap(frame: &[u8], from: Mac, to: Mac, ethertype: u16) -> Vec<u8> {
     bytes.extend(to.0);
     bytes.extend(from.0);
     bytes.extend(ethertype.to_be_bytes());
+    // Ethernet pads a short frame, so its length goes before it.
     if frame.len() < SHORTEST {
         bytes.push(frame.len() as u8);
     }
@@ -159,9 +164,11 @@ pub(super) fn unwrap(bytes: &[u8]) -> Arrived {
     };
     let [_, _, _, _, _, _, from @ .., _, _] = *header;
     let frame = match payload.first() {
+        // No frame begins with a byte below 46, so this is a length.
         Some(length) if usize::from(*length) < SHORTEST => {
             let start = HEADER_LEN + 1;
             let end = start + usize::from(*length);
+            // The length is a claim of the sender and may lead beyond what came.
             if end <= bytes.len() { start..end } else { 0..0 }
         }
         _ => HEADER_LEN..bytes.len(),

@@ -185,6 +185,7 @@ fn set_broadcast_rate(index: u32, units_of_100k: u32) -> io::Result<()> {
             Attribute { kind: MCAST_RATE, value: &units_of_100k.to_ne_bytes() },
         ],
     );
+
     socket.send(&question, 0)?;
     parse_outcome(&socket.recv_from_full()?.0)
 }
@@ -220,15 +221,20 @@ struct Header {
 }
 
 fn request(header: Header, attributes: &[Attribute<'_>]) -> Vec<u8> {
+    // Each attribute is padded to four bytes, but its own length counts without the padding.
     let length = |attribute: &Attribute<'_>| (4 + attribute.value.len()).next_multiple_of(4);
     let length = HEADER + GENERIC_HEADER + attributes.iter().map(length).sum::<usize>();
+
     let mut message = Vec::with_capacity(length);
+    // Netlink is in the byte order of the machine.
     message.extend((length as u32).to_ne_bytes());
     message.extend(header.kind.to_ne_bytes());
     message.extend(header.flags.to_ne_bytes());
     // Sequence number and port, for which a socket of one question has no use.
     message.extend([0; 8]);
+    // Command, version of the interface, and two reserved bytes.
     message.extend([header.command, 1, 0, 0]);
+
     for Attribute { kind, value } in attributes {
         message.extend((4 + value.len() as u16).to_ne_bytes());
         message.extend(kind.to_ne_bytes());
@@ -265,6 +271,7 @@ fn parse_outcome(answer: &[u8]) -> io::Result<()> {
     let code = answer.get(HEADER..).and_then(|code| code.first_chunk().copied());
     match code.map(i32::from_ne_bytes) {
         Some(0) if kind(answer) == Some(ERROR) => Ok(()),
+        // The kernel tells errors as negative numbers.
         Some(code) if kind(answer) == Some(ERROR) => {
             Err(io::Error::from_raw_os_error(code.saturating_neg()))
         }
@@ -294,6 +301,7 @@ fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     while let Some(header) = bytes.first_chunk::<4>() {
         let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
         let kind = u16::from_ne_bytes([header[2], header[3]]) & !FLAGS;
+        // A length below that of the header is refused, or the loop would never end.
         let value = bytes.get(4..length)?;
         if kind == wanted {
             return Some(value);

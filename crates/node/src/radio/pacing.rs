@@ -103,20 +103,25 @@ impl BackPressure {
 
     /// Notes that a frame was sent that takes `airtime` at the rate limit. Returns what it costs.
     pub(super) fn sent(&mut self, airtime: Duration, now: Instant) -> Cost {
+        // With a configured rate nothing is measured: the user knows better.
         let since = now.saturating_duration_since(self.sent_at);
         self.sent_at = now;
         if !self.asks {
             return Cost { airtime, is_paced: true };
         }
+
         if self.is_felt {
             // The driver takes frames one by one: the time since the last one is that of a frame.
             return Cost { airtime: since.clamp(airtime / SHORTEST, airtime), is_paced: false };
         }
+
+        // Now and then a few frames go without pacing, to see whether they fill the buffer.
         if self.left == 0 && now >= self.next_probe {
             self.left = PROBE_FRAMES;
             self.probes += 1;
             self.next_probe = now + PROBE_INTERVAL;
         }
+
         let is_paced = self.left == 0;
         self.left = self.left.saturating_sub(1);
         Cost { airtime, is_paced }

@@ -102,12 +102,15 @@ impl Peers {
 
     /// Returns the addresses to which a frame of `length` bytes goes now.
     pub(super) fn addresses(&mut self, length: usize, now: Instant) -> BTreeSet<SocketAddr> {
+        // A guest that is silent has gone, or its address belongs to another by now.
         self.guests.retain(|_, guest| now.saturating_duration_since(guest.heard_at) < GUEST_TIME);
+
         let known = self.peers.iter().filter(|peer| peer.trouble != Some(Trouble::Own));
         let mut addresses: BTreeSet<SocketAddr> = known.filter_map(|peer| peer.address).collect();
         for (address, guest) in &mut self.guests {
             match &mut guest.standing {
                 Standing::Proven => {}
+                // An address without proof gets no more than its credit, which came from there.
                 Standing::Unproven(credit) if *credit >= length => *credit -= length,
                 Standing::Unproven(_) => continue,
             }
@@ -119,9 +122,12 @@ impl Peers {
     /// Notes that an authentic frame came.
     pub(super) fn vouch(&mut self, heard: Heard, now: Instant) {
         let Heard { from, length, is_proven } = heard;
+        // A named peer needs no proof: the configuration vouches for it.
         if self.peers.iter().any(|peer| peer.address == Some(from)) {
             return;
         }
+
+        // Bounded, because sender addresses can be forged. A proven guest is never driven out.
         if !self.guests.contains_key(&from) && self.guests.len() >= MAX_GUESTS {
             // The longest silent one without proof makes room.
             let unproven = self.guests.iter().filter(|(_, g)| g.standing != Standing::Proven);
@@ -129,11 +135,14 @@ impl Peers {
             let Some(oldest) = oldest.map(|(address, _)| *address) else { return };
             self.guests.remove(&oldest);
         }
+
         let new = Guest { heard_at: now, standing: Standing::Unproven(0) };
         let guest = self.guests.entry(from).or_insert(new);
+        // The order of the arms matters: a proof lifts any guest, at once.
         match &mut guest.standing {
             _ if is_proven => *guest = Guest { heard_at: now, standing: Standing::Proven },
             Standing::Unproven(credit) => {
+                // Bytes that came buy bytes that may go, so that this node amplifies no attack.
                 *credit += CREDIT * length;
                 guest.heard_at = now;
             }
@@ -148,12 +157,15 @@ impl Peers {
         let Some(Resolved { peer, address }) = self.news.recv().await else {
             return std::future::pending().await;
         };
+
         let Some(peer) = self.peers.get_mut(peer) else { return };
         match address {
             Ok(address) => {
+                // A peer that resolves to this node would hear its own frames.
                 let is_own = address.port() == port && is_of_this_host(address.ip());
                 let is_same = peer.address.replace(address) == Some(address);
                 let had_none = matches!(peer.trouble, Some(Trouble::Unresolved(_)));
+                // A trouble with sending stays while the address is the same.
                 if is_own {
                     peer.trouble = Some(Trouble::Own);
                 } else if !is_same || had_none {
@@ -177,16 +189,19 @@ impl Peers {
         let Some(peer) = self.peers.iter_mut().find(|peer| peer.address == Some(to)) else {
             return false;
         };
+        // A full buffer says nothing of the peer.
         let trouble = match sent {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return false,
             Err(e) if is_too_long(e) => Some(Trouble::TooLong { length, mtu: path_mtu(to) }),
             Err(e) => Some(Trouble::Refused(e.to_string())),
+            // A short frame that gets through proves nothing about the length that was refused.
             Ok(()) => match peer.trouble.clone() {
                 Some(Trouble::Refused(_)) => None,
                 Some(Trouble::TooLong { length: refused, .. }) if length >= refused => None,
                 other => other,
             },
         };
+
         let is_news = trouble != peer.trouble;
         peer.trouble = trouble;
         is_news
@@ -237,12 +252,14 @@ async fn resolve(names: Vec<String>, answers: mpsc::Sender<Resolved>) {
         let mut has_failed = false;
         for (peer, name) in names.iter().enumerate() {
             let found = lookup_host(name).await;
+            // Only the first address: each further one would be a copy of every frame.
             let first = found.and_then(|mut all| all.next().ok_or(io::ErrorKind::NotFound.into()));
             has_failed |= first.is_err();
             if answers.send(Resolved { peer, address: first }).await.is_err() {
                 return;
             }
         }
+        // Addresses may change (dynamic DNS), and a network that is not up yet may come.
         tokio::time::sleep(if has_failed { RETRY_INTERVAL } else { RESOLVE_INTERVAL }).await;
     }
 }

@@ -197,9 +197,11 @@ impl Port {
         let watch = Watch::open(wanted).map_err(failed)?;
         let interface = watch.interface();
         let is_there = interface.index().is_some();
+        // A name that does not exist is most likely misspelt. A pattern may fit later.
         if !is_there && interface.pattern().is_none() {
             return Err(PortError::NoInterface { name: wanted.clone(), known: known_interfaces() });
         }
+
         let way = Way::of(config, interface);
         if way == Way::Link {
             link::check_right().map_err(|e| PortError::NoRight(wanted.clone(), e))?;
@@ -211,6 +213,7 @@ impl Port {
             let carrier = way.carrier();
             return Err(PortError::Mtu { mtu: config.mtu, interface, fits, carrier });
         }
+
         let (pacing, pressure) = limits(config.rate, Instant::now());
         let mut port = Self {
             pacing,
@@ -235,11 +238,13 @@ impl Port {
             refused: false,
         };
         port.description = port.described();
+        // Some interfaces will never do, and the daemon says so instead of waiting.
         match port.trouble() {
             Some(Trouble::NoBroadcast) => return Err(PortError::NoBroadcast(port.name())),
             Some(Trouble::NoMac) => return Err(PortError::NoMac(port.name())),
             _ => {}
         }
+
         port.bind()?;
         Ok(port)
     }
@@ -255,6 +260,7 @@ impl Port {
     /// Returns what keeps the port from sending.
     fn trouble(&self) -> Option<Trouble> {
         let interface = self.watch.interface();
+        // Each way needs an address of its own kind.
         let of_way = || match self.way() {
             Way::Link => interface.mac().is_none().then_some(Trouble::NoMac),
             Way::Ipv4 if interface.address().is_none() => Some(Trouble::NoAddress),
@@ -294,13 +300,16 @@ impl Port {
     /// Opens sockets on the interface, unless they are open or it cannot send.
     fn bind(&mut self) -> Result<(), PortError> {
         let Some(place) = self.place() else { return Ok(()) };
+        // Asked again at each change, so most calls end here.
         if self.trouble().is_some() || self.is_bound() {
             return Ok(());
         }
         // The new ones may need what the old ones hold.
         self.sockets = None;
+
         let way = self.way();
         let name = self.name();
+        // Errors are told with what the user can change: the port or EtherType, or the rights.
         let sockets =
             Sockets::open(&self.config, way, &name, place).map_err(|e| match e.kind() {
                 io::ErrorKind::AddrInUse => {
@@ -316,8 +325,10 @@ impl Port {
                 }
                 _ => PortError::Io(name.clone(), e),
             })?;
+
         self.sockets = Some(Bound { sockets, place, way });
         self.set_broadcast_rate(place.index);
+        // The new buffer has its own room, so back-pressure is measured again.
         self.pressure = BackPressure::new(self.config.rate.is_none(), Instant::now());
         Ok(())
     }
@@ -344,19 +355,25 @@ impl Port {
         self.is_dirty = false;
         self.is_missing_told = self.pressure.is_missing();
         let name = self.name();
+
         let everyone = self.broadcast().filter(|_| self.way() == Way::Ipv4);
+        // The kernel picks the source by its routes, and hellos must tell the same one.
         self.source = everyone.and_then(|everyone| {
             source(&name, SocketAddrV4::new(everyone, self.config.port())).ok()
         });
+
+        // One hint for what keeps it from sending. Others would only follow from it.
         let trouble = self.trouble().map(|trouble| trouble.text(&name));
         let problem = trouble.or_else(|| self.bind().err().map(|e| e.to_string()));
         let problem = problem.or_else(|| self.mtu_problem());
         let mut hints = Vec::from_iter(problem.or_else(|| self.pressure_hint()));
+        // The others are told besides: it sends, but not as it should.
         hints.extend(self.forwarding_hint());
         hints.extend(self.rate_problem.clone());
         hints.extend(self.bridge_hint());
         hints.extend(self.version_hint());
         hints.extend(self.peers.iter().flat_map(Peers::hints));
+
         let description = self.described();
         if hints == self.hints && description == self.description {
             return false;
@@ -370,6 +387,7 @@ impl Port {
             let from = self.told().map(|address| format!(", from {}", shown(self.way(), address)));
             tracing::info!("{name} can send{}", from.unwrap_or_default());
         }
+
         self.hints = hints;
         self.description = description;
         true
@@ -384,6 +402,7 @@ impl Port {
         }
         let PortConfig { kind, .. } = &self.config;
         let port = self.config.port();
+
         let what = match self.way() {
             Way::Link => format!("link on {name}, EtherType {:#06x}", self.config.ethertype()),
             Way::Ipv4 => format!("udp on {name}, port {port}"),
@@ -393,11 +412,14 @@ impl Port {
                 format!("udp on {name}, port {port}, peers: {peers}")
             }
         };
+
+        // The reason is told only where the daemon chose.
         let decided = match self.way() {
             _ if kind.is_some() || self.config.chosen_kind().is_some() => None,
             Way::Link => Some("it has a MAC address".to_owned()),
             _ => Some("it has no MAC address".to_owned()),
         };
+
         let chosen = interface.pattern().map(|pattern| format!("the first of {pattern}"));
         let reasons: Vec<String> = chosen.into_iter().chain(decided).collect();
         if reasons.is_empty() { what } else { format!("{what} ({})", reasons.join("; ")) }
@@ -422,11 +444,14 @@ impl Port {
         if !interface.is_bridge() {
             return None;
         }
+
         let name = interface.name();
         let net = Path::new("/sys/class/net");
+        // The kernel lists the ports of a bridge here.
         let entries = net.join(name).join("brif").read_dir().ok()?.flatten();
         let ports: Vec<String> =
             entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+
         let is_radio = |port: &&String| net.join(port).join("phy80211").exists();
         let meant = match (ports.as_slice(), ports.iter().filter(is_radio).collect::<Vec<_>>()) {
             ([only], _) => only,
@@ -501,6 +526,7 @@ impl Port {
     /// Returns where a frame of `length` bytes for everyone goes.
     fn everyone(&mut self, length: usize) -> Vec<Target> {
         let port = self.config.port();
+        // One target, except with peers: there each one gets a copy.
         match self.way() {
             Way::Link => Vec::from_iter(
                 self.watch.interface().mac().map(|from| Target::Mac { from, to: EVERYONE }),
@@ -547,14 +573,19 @@ impl Port {
             }
             _ => return None,
         };
+        // Only a resolved address is sent to, since the kernel would hold the frame until ARP ends.
         if self.watch.interface().is_resolved(to.ip()) {
             return Some(Target::One(to));
         }
+
+        // At most one question for each neighbour in `ASK_PAUSE`. Old ones are forgotten, so the
+        // map stays small.
         let now = Instant::now();
         self.asked_at.retain(|_, at| now - *at < ASK_PAUSE);
         if let Entry::Vacant(entry) = self.asked_at.entry(to.ip()) {
             entry.insert(now);
             if let Some(bound) = &self.sockets {
+                // To a port where no program listens: the question alone matters.
                 let mut to = to;
                 to.set_port(DISCARD_PORT);
                 bound.sockets.ask(to);
@@ -583,17 +614,22 @@ impl Port {
     fn try_send(&mut self) -> Option<RadioEvent> {
         let mut sending = self.sending.take()?;
         let frame = sending.frame.len();
+        // A frame for all peers is as many datagrams. If the kernel has no room it goes on with the
+        // next one.
         while let Some(to) = sending.targets.get(sending.done).copied() {
             let sent = match &self.sockets {
                 Some(bound) => bound.sockets.try_send(&sending.frame, to),
                 None => Err(io::ErrorKind::NotConnected.into()),
             };
+
             if let (Some(peers), Target::Everyone(to)) = (&mut self.peers, to) {
                 self.is_dirty |= peers.note_sent(to, frame, &sent);
             }
+
             match sent {
                 // A unicast that would have to wait goes to everyone.
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    // A broadcast reaches the neighbour as well, and waits for no acknowledgment.
                     if matches!(to, Target::One(_)) {
                         sending.targets = self.everyone(frame);
                         continue;
@@ -601,6 +637,7 @@ impl Port {
                     self.sending = Some(sending);
                     return None;
                 }
+                // One peer that cannot be reached must not keep the frame from the others.
                 Err(e) => sending.error = Some(e.to_string()),
                 Ok(()) => sending.is_sent = true,
             }
@@ -610,13 +647,17 @@ impl Port {
         // Whether a neighbour has it is not known: the driver keeps the MAC's acknowledgment.
         let is_sent = sending.is_sent || sending.error.is_none();
         let result = if is_sent { TxResult::Sent } else { TxResult::Failed };
+
         let bytes = (frame + self.way().wire_overhead()) * sending.targets.len().max(1);
         let now = Instant::now();
         let Cost { airtime, is_paced } = self.pressure.sent(self.pacing.airtime(bytes), now);
+
         self.is_dirty |= self.pressure.is_missing() != self.is_missing_told;
+        // Pacing counts only what it paced, so that a probe does not slow the frames after it.
         if is_paced {
             self.pacing.sent(bytes, now);
         }
+
         self.note(sending.error.filter(|_| !is_sent));
         Some(RadioEvent::Report(TxReport { result, airtime, heard_by: None }))
     }
@@ -626,6 +667,7 @@ impl Port {
     fn note(&mut self, error: Option<String>) {
         match error {
             Some(e) => {
+                // A refused frame may cost no airtime, and would be tried again at once.
                 self.pacing.pause(REFUSED_PAUSE, Instant::now());
                 if !self.refused {
                     tracing::warn!("{} does not send: {e}; trying on", self.name());
@@ -708,6 +750,7 @@ impl Radio for Port {
         while let Some(bound) = &self.sockets
             && let Ok(from) = bound.sockets.try_receive(buffer, room)
         {
+            // The kernel may hand a broadcast back to its sender.
             if !self.is_own(from) {
                 return true;
             }
@@ -718,6 +761,7 @@ impl Radio for Port {
     async fn event(&mut self, buffer: &mut Vec<u8>) -> io::Result<RadioEvent> {
         let room = self.room();
         loop {
+            // A change is told before any frame is heard or made.
             if self.is_dirty && self.handle_change() {
                 return Ok(RadioEvent::Changed);
             }
@@ -728,6 +772,7 @@ impl Radio for Port {
                 let result = TxResult::Failed;
                 return Ok(RadioEvent::Report(TxReport { result, airtime, heard_by: None }));
             }
+
             if let Some(report) = self.try_send() {
                 return Ok(report);
             }
@@ -740,24 +785,30 @@ impl Radio for Port {
             let full = if wants { self.full(now) } else { None };
             let full = full.filter(|full| !is_made || *full == Full::Main);
             let due = if let Some(full) = full {
+                // A unicast that no neighbour acknowledges must not hold up broadcasts.
                 self.is_dirty |= self.pressure.felt();
                 let since = self.unicast_full.filter(|_| full == Full::Unicast);
                 since.map(|since| since + UNICAST_PATIENCE)
             } else if is_made {
+                // There is room, so the frame that was made is tried again at once.
                 continue;
             } else if wants {
+                // Room is there, only the time is not.
                 Some(self.pacing.next())
             } else {
                 // Sockets that could not be opened are tried again.
                 let is_unbound = self.trouble().is_none() && !self.is_bound();
                 is_unbound.then(|| now + REBIND_PAUSE)
             };
+
             if self.is_dirty {
                 continue;
             }
+
             let sockets = self.sockets.as_ref().map(|bound| &bound.sockets);
             let port = self.config.port();
             tokio::select! {
+                // Hearing goes on while a frame waits.
                 heard = receive(sockets, buffer, room) => {
                     // The error is an ICMP answer to an earlier frame, or the end of the interface.
                     // Nothing was heard.
@@ -767,12 +818,15 @@ impl Radio for Port {
                 }
                 () = self.alarm.wait_until(due) => {
                     if !wants {
+                        // The sockets are to be opened again.
                         self.is_dirty = true;
                     } else if full.is_none() {
+                        // It is time and there is room: the node makes a frame of its newest data.
                         self.requested = false;
                         return Ok(RadioEvent::Grant);
                     }
                 }
+                // Room has come: the loop looks again.
                 () = has_room(sockets, full), if full.is_some() => {}
                 changed = self.watch.changed() => {
                     changed?;

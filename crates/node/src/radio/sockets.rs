@@ -95,6 +95,8 @@ impl Sockets {
             let prepare = |socket: &Socket| receives(socket).and_then(|()| sends(socket));
             return LinkSocket::open(place, prepare).map(Self::Link);
         }
+
+        // Two sockets, so that a unicast that waits for an acknowledgment holds up no broadcast.
         let bound = |port: u16| {
             let socket = udp_socket(config, way, name, port)?;
             sends(&socket)?;
@@ -102,6 +104,7 @@ impl Sockets {
         };
         let main = bound(config.port())?;
         receives(&main)?;
+
         match way {
             Way::Ipv6 => {
                 main.join_multicast_v6(&config.group(), place.index)?;
@@ -111,8 +114,11 @@ impl Sockets {
             }
             _ => main.set_broadcast(true).or_else(only_v4)?,
         }
+
+        // A socket of IPv6 reaches peers of IPv4 by mapped addresses.
         let maps = way == Way::Peers && main.domain()? == Domain::IPV6;
         let main = UdpSocket::from_std(main.into())?;
+        // Any port: this socket only sends.
         let unicast = UdpSocket::from_std(bound(0)?.into())?;
         Ok(Self::Udp(UdpSockets { main, unicast, maps }))
     }
@@ -137,9 +143,12 @@ impl Sockets {
             });
             writable.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
         };
+
+        // A unicast that cannot be sent ends as a broadcast, so the main socket comes first.
         if is_full(self.main()) {
             return Some(Full::Main);
         }
+
         match self {
             Self::Udp(udp) if is_full(&udp.unicast) => Some(Full::Unicast),
             _ => None,
@@ -260,14 +269,18 @@ fn udp_socket(config: &PortConfig, way: Way, name: &str, port: u16) -> io::Resul
         Way::Peers => open(Domain::IPV6).or_else(|_| open(Domain::IPV4))?,
         _ => open(Domain::IPV4)?,
     };
+
     socket.set_nonblocking(true)?;
     let is_v6 = socket.domain()? == Domain::IPV6;
+    // Without the right to bind, the port still works, but hears frames of other interfaces.
     if let Err(e) = socket.bind_device(Some(name.as_bytes())) {
         tracing::warn!("frames of other interfaces are heard too: cannot bind to {name}: {e}");
     }
+    // Peers may have IPv4 addresses, which one socket of IPv6 reaches as well.
     if is_v6 {
         socket.set_only_v6(way == Way::Ipv6)?;
     }
+
     if way == Way::Peers {
         // A frame that is too long for the path is refused, and told, instead of cut in two.
         if is_v6 {
@@ -275,13 +288,17 @@ fn udp_socket(config: &PortConfig, way: Way, name: &str, port: u16) -> io::Resul
         }
         set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO)?;
     }
+
+    // Frames of the mesh may have a class of their own in Wi-Fi queues and in routers.
     if let Some(dscp) = config.dscp {
         let class = u32::from(dscp) << DSCP_SHIFT;
         if is_v6 {
             socket.set_tclass_v6(class)?;
         }
+        // An IPv6 socket may send to mapped addresses, so it gets both.
         socket.set_tos_v4(class).or_else(only_v4)?;
     }
+
     let any = if is_v6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { Ipv4Addr::UNSPECIFIED.into() };
     socket.bind(&SocketAddr::new(any, port).into())?;
     Ok(socket)

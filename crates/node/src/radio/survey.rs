@@ -87,8 +87,11 @@ impl Survey {
         let mut found = |cost: &str, command: Option<String>| {
             all.push(Finding { cost: cost.into(), command });
         };
+        // Without Wi-Fi all questions about it have no answer.
         let wifi = wifi.unwrap_or_default();
         let mode = wifi.mode;
+
+        // In these modes stations hear each other through an access point, or not at all.
         if matches!(mode, Some(Mode::Station | Mode::AccessPoint | Mode::Monitor)) {
             found(
                 "nodes hear each other only in ad-hoc or mesh mode",
@@ -98,6 +101,7 @@ impl Survey {
                 )),
             );
         }
+
         if matches!(mode, Some(Mode::AdHoc | Mode::Mesh)) && wifi.frequency_mhz.is_none() {
             found(
                 "it has joined no cell or mesh, so it has no channel",
@@ -107,6 +111,7 @@ impl Survey {
                 }),
             );
         }
+
         if matches!(mode, Some(Mode::AdHoc | Mode::Mesh)) {
             // The kernel does not tell the rate that is set.
             found(
@@ -115,6 +120,7 @@ impl Survey {
                 Some(format!("iw dev {name} set mcast_rate 24")),
             );
         }
+
         if wifi.forwards == Some(true) {
             found(
                 "it forwards frames by itself, so that every node of the mesh looks like a \
@@ -122,6 +128,7 @@ impl Survey {
                 Some(format!("iw dev {name} set mesh_param mesh_fwding 0")),
             );
         }
+        // Block acknowledgment keeps numbers by neighbour, even while it is away.
         let has_ht = wifi.width.is_some_and(|width| width != Width::NoHt);
         if mode == Some(Mode::AdHoc) && has_ht {
             let frequency = wifi.frequency_mhz.unwrap_or(2412);
@@ -133,18 +140,22 @@ impl Survey {
                 )),
             );
         }
+
         if wifi.saves_power == Some(true) {
             found(
                 "it sleeps while it has nothing to send, and misses frames meanwhile",
                 Some(format!("iw dev {name} set power_save off")),
             );
         }
+        // Nodes with a shorter MTU cannot take the frames of the others.
         if *mtu < WHOLE_MTU {
             found(
                 &format!("its MTU is {mtu}, so frames are shorter than others have them"),
                 Some(format!("ip link set {name} mtu {WHOLE_MTU}")),
             );
         }
+
+        // Other programs come last: what they cost depends on their traffic.
         for Other { name: other, is_certain } in others {
             let uses = if *is_certain { "uses it too" } else { "runs here and may use it too" };
             found(&format!("{other} {uses}, and takes a part of its channel"), None);
@@ -156,6 +167,7 @@ impl Survey {
 /// Returns the mesh programs in this network namespace that have the interface, or none at all,
 /// among their arguments.
 fn programs(name: &str) -> Vec<Other> {
+    // Programs in other namespaces, such as containers, have other interfaces of the same name.
     let namespace = |process: &Path| fs::read_link(process.join("ns/net")).ok();
     let own = namespace(Path::new("/proc/self"));
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
@@ -163,17 +175,21 @@ fn programs(name: &str) -> Vec<Other> {
         let name = std::str::from_utf8(argument).unwrap_or_default();
         !name.is_empty() && !name.contains('/') && Path::new("/sys/class/net").join(name).exists()
     };
+
     let mut found: Vec<Other> = processes
         .filter_map(|process| {
             let program = fs::read_to_string(process.join("comm")).ok()?;
             let program = program.trim_end();
             let arguments = fs::read(process.join("cmdline")).ok()?;
             let mut arguments = arguments.split(|byte| *byte == 0);
+
             let is_mesh = MESH_PROGRAMS.contains(&program);
             let is_here = own.is_some() && namespace(&process) == own;
             let is_certain = arguments.clone().any(|argument| argument == name.as_bytes());
+            // A program that names another interface is busy there.
             let is_elsewhere = !is_certain && arguments.any(is_interface);
             let other = Other { name: program.to_owned(), is_certain };
+
             (is_mesh && is_here && !is_elsewhere).then_some(other)
         })
         .collect();

@@ -69,6 +69,7 @@ impl Watch {
 
 /// Asks the kernel for all links, addresses and neighbours, one after the other.
 fn ask(socket: &Socket, interface: &mut Interface) -> io::Result<()> {
+    // Addresses and neighbours refer to a link by its index, so links come first.
     for question in [
         RouteNetlinkMessage::GetLink(LinkMessage::default()),
         RouteNetlinkMessage::GetAddress(AddressMessage::default()),
@@ -77,8 +78,10 @@ fn ask(socket: &Socket, interface: &mut Interface) -> io::Result<()> {
         let mut message = NetlinkMessage::from(question);
         message.header.flags = NLM_F_REQUEST | NLM_F_DUMP;
         message.finalize();
+
         let mut bytes = vec![0; message.buffer_len()];
         message.serialize(&mut bytes);
+        // One dump at a time: the kernel refuses a second one until the answer has ended.
         socket.send(&bytes, 0)?;
         while let (_, false) = apply(&socket.recv_from_full()?.0, interface) {}
     }
@@ -100,6 +103,7 @@ fn apply(mut bytes: &[u8], interface: &mut Interface) -> (Applied, bool) {
                 NetlinkPayload::InnerMessage(inner) => {
                     applied = applied.max(interface.apply(&inner));
                 }
+                // An error ends an answer as well, or the caller would wait for ever.
                 NetlinkPayload::Done(_) | NetlinkPayload::Error(_) => ended = true,
                 _ => {}
             }

@@ -19,6 +19,7 @@ pub(super) enum Way {
 impl Way {
     /// Returns the way that the configuration asks for, or that the interface decides.
     pub(super) fn of(config: &PortConfig, interface: &Interface) -> Self {
+        // A MAC address is all that frames of Ethernet need; without one only IP is left.
         let decided = if interface.mac().is_some() { PortKind::Link } else { PortKind::Udp };
         match config.chosen_kind().unwrap_or(decided) {
             PortKind::Link => Self::Link,

@@ -55,15 +55,19 @@ impl Delivered {
         // A crash while appending leaves half a line at the end.
         let whole = |line: &&[u8]| Delivery::from_line(line).is_some();
         let lines: Vec<&[u8]> = found.split(|byte| *byte == b'\n').filter(whole).collect();
+        // Bounded, or the list would grow for as long as the node lives.
         let kept = &lines[lines.len().saturating_sub(KEPT)..];
         let rewritten: Vec<u8> =
             kept.iter().flat_map(|line| line.iter().chain(b"\n")).copied().collect();
+        // Written again only if something was dropped, so that most starts write nothing.
         if rewritten != found {
             state.replace(NAME, &rewritten)?;
         }
+
         let file = state.open_to_append(NAME)?;
         let file = Arc::new(file);
         let mut list = Self { file, known: BTreeMap::new(), order: VecDeque::new() };
+
         for (flow, delivery) in kept.iter().filter_map(|line| Delivery::from_line(line)) {
             list.learn(flow, delivery);
         }
@@ -84,9 +88,11 @@ impl Delivered {
 
     /// Adds an entry that was appended to the list on disk. The oldest one makes room.
     pub fn learn(&mut self, flow: FlowId, delivery: Delivery) {
+        // An entry that is there keeps its place, so that the order stays that of the file.
         if self.known.insert(flow, delivery).is_none() {
             self.order.push_back(flow);
         }
+
         while self.order.len() > KEPT
             && let Some(oldest) = self.order.pop_front()
         {
@@ -124,6 +130,7 @@ fn tail(state: &Root) -> io::Result<Vec<u8>> {
         other => other?,
     };
 
+    // Bounded, whatever others wrote into the file. The first line may be cut, and is skipped.
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(LONGEST)))?;
     file.take(LONGEST).read_to_end(&mut bytes)?;

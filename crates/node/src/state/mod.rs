@@ -68,6 +68,8 @@ impl StateDir {
         let outgoing = OutgoingJournal::open(root.clone()).map_err(failed)?;
         let spool = Spool::open(root.clone()).map_err(failed)?;
         let lock = root.open_to_write("lock").map_err(failed)?;
+
+        // Two daemons with one epoch and one journal would send in each other's name.
         match lock.try_lock() {
             Ok(()) => Ok(Self { dir: dir.to_owned(), root, outgoing, spool, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(StateError::InUse(dir.to_owned())),

@@ -81,6 +81,7 @@ impl OutgoingFile {
     pub fn from_json(bytes: &[u8]) -> Result<Self, RecordError> {
         let record: Record =
             serde_json::from_slice(bytes).map_err(|e| RecordError::Json(e.to_string()))?;
+        // A state that this release does not know is left out: its receiver is asked again.
         let done = record.done.iter().filter_map(|(node, code)| {
             let state = final_state(*code)?;
             Some((NodeId(*node), state))
@@ -177,6 +178,7 @@ impl OutgoingJournal {
     pub fn load(&self) -> io::Result<Left> {
         let mut left = Left::default();
         for name in self.state.names(DIR)? {
+            // Only whole entries end so; a draft that a crash left is ignored.
             let path = Path::new(DIR).join(name);
             match path.extension().and_then(OsStr::to_str) {
                 Some("json") => {}
@@ -188,9 +190,11 @@ impl OutgoingJournal {
             }
 
             let read = self.state.read(&path, LONGEST);
+            // A damaged entry must not keep the others from being resumed.
             match read.map(|bytes| OutgoingFile::from_json(&bytes)) {
                 Ok(Ok(file)) => left.files.push(file),
                 Ok(Err(e)) => drop(left.damaged.insert(self.move_aside(&path, &e))),
+                // The disk or its network may answer at the next start, so the entry stays.
                 Err(e) if is_temporary(&e) => {
                     let shown = self.state.join(&path);
                     tracing::warn!("{} is not resumed: {e}", shown.display());

@@ -80,7 +80,9 @@ impl Spool {
             let name = Path::new(DIR).join(name);
             let path = std::path::absolute(self.state.join(&name))?;
             let changed = self.state.open_to_read(&name).and_then(|f| f.metadata()?.modified());
+
             let age = changed.map(|changed| now.duration_since(changed).unwrap_or_default());
+            // A request may still be writing, so only what is old goes.
             if !sent.contains(&path) && age.is_ok_and(|age| age >= ABANDONED) {
                 self.state.remove(&name)?;
             }

@@ -45,8 +45,10 @@ fn deliver_in(inbox: &Path, manifest: &Manifest) -> io::Result<Option<PathBuf>> 
     if hash_of(&part)? != manifest.hash {
         return Ok(None);
     }
+    // Contents are on disk before the name is: a crash must not leave a name without them.
     part.sync_all()?;
     let name = place(&places.part, &inbox, manifest)?;
+    // The name is on disk before the source hears that it may forget the file.
     inbox.sync_parent(&name)?;
     Ok(Some(inbox.join(name)))
 }
@@ -54,6 +56,7 @@ fn deliver_in(inbox: &Path, manifest: &Manifest) -> io::Result<Option<PathBuf>> 
 /// Returns the path of a delivered file, which may have one of several names.
 pub(super) fn find_delivered(inbox: &Root, manifest: &Manifest) -> io::Result<Option<PathBuf>> {
     for name in names(&name_in(inbox, DIR, &manifest.name)?) {
+        // Names are given in order, so a gap ends the search.
         if !inbox.has(&name)? {
             return Ok(None);
         }
@@ -67,9 +70,11 @@ pub(super) fn find_delivered(inbox: &Root, manifest: &Manifest) -> io::Result<Op
 
 /// Gives the part file the first of its possible names that is free, and returns the name.
 fn place(part: &Path, inbox: &Root, manifest: &Manifest) -> io::Result<PathBuf> {
+    // Renamed only to a free name, so that no file of the user is overwritten.
     for name in names(&name_in(inbox, DIR, &manifest.name)?) {
         match inbox.rename_to_free(part, &name) {
             Ok(()) => return Ok(name),
+            // The same file may have come before, also by another flow.
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {
                 if is_same(inbox, &name, manifest)? {
                     inbox.remove(part)?;
@@ -86,6 +91,7 @@ fn place(part: &Path, inbox: &Root, manifest: &Manifest) -> io::Result<PathBuf> 
 /// Returns the possible names: `a.txt`, `a (2).txt`, `a (3).txt`, ...
 fn names(name: &str) -> impl Iterator<Item = PathBuf> {
     let (stem, extension) = match name.rfind('.') {
+        // A name such as `.profile` has no extension.
         Some(at) if at > 0 => name.split_at(at),
         _ => (name, ""),
     };

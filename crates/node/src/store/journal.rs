@@ -72,7 +72,10 @@ impl Journal {
         if !inbox.has(path)? {
             return Ok(None);
         }
+        // The lock comes before anything is read, so that no other program removes the part
+        // meanwhile.
         let file = locked(inbox.open_to_append(path)?)?;
+        // A journal of another file without batches is worth nothing, and is made again.
         let Some(claims) = read(BufReader::new(&file), manifest)? else {
             return match holds_batches(&file)? {
                 true => Err(io::Error::new(
@@ -83,6 +86,7 @@ impl Journal {
             };
         };
 
+        // A torn record at the end would make all that follow unreadable.
         file.set_len(claims.length)?;
         Ok(Some((Self { file }, claims)))
     }
@@ -122,19 +126,23 @@ fn locked(file: File) -> io::Result<File> {
 /// # Errors
 /// The journal cannot be read.
 pub fn read(mut journal: impl Read, manifest: &Manifest) -> io::Result<Option<Claims>> {
+    // The head is compared byte by byte, so nothing of it has to be parsed.
     let expected = head(manifest)?;
     let mut found = Vec::with_capacity(expected.len());
     journal.by_ref().take(expected.len() as u64).read_to_end(&mut found)?;
     if found != expected {
         return Ok(None);
     }
+
     let mut claims = Claims { batches: BTreeMap::new(), length: expected.len() as u64 };
     let mut record = Vec::with_capacity(RECORD_LEN);
     loop {
         record.clear();
         journal.by_ref().take(RECORD_LEN as u64).read_to_end(&mut record)?;
+        // The first record that is torn or damaged ends the list: what follows cannot be aligned.
         let Some((batch, hash)) = parse_record(&record) else { return Ok(Some(claims)) };
         claims.length += RECORD_LEN as u64;
+        // A number beyond the file is not kept, so that a forged journal costs no memory.
         if batch < manifest.geometry.batches() {
             claims.batches.insert(batch, hash);
         }
@@ -147,6 +155,7 @@ pub(super) fn read_head(mut journal: impl Read) -> Option<(Manifest, u64)> {
     let mut start = [0; 12];
     journal.read_exact(&mut start).ok()?;
     let (_, length) = start.split_last_chunk::<4>()?;
+    // Bounded, because the length may be damaged: no checksum was checked yet.
     let length = u64::from(u32::from_be_bytes(*length)).min(LONGEST_HEAD);
     let mut json = Vec::new();
     journal.take(length).read_to_end(&mut json).ok()?;
@@ -164,6 +173,7 @@ pub fn head(manifest: &Manifest) -> io::Result<Vec<u8>> {
     let mut head = MAGIC.to_vec();
     head.extend_from_slice(&(json.len() as u32).to_be_bytes());
     head.extend_from_slice(&json);
+    // The checksum covers the length too.
     let sum = checksum(&head);
     head.extend_from_slice(&sum);
     Ok(head)

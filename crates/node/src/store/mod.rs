@@ -101,6 +101,8 @@ impl Storage for FileStorage {
             }
             Err(e) => {
                 tracing::warn!("{flow}: cannot read at {offset}: {e}");
+                // The engine withdraws a file that cannot be read; a disk that is slow is waited
+                // for.
                 if !is_temporary(&e) {
                     return Err(StorageError::Unreadable);
                 }
@@ -120,9 +122,13 @@ impl Storage for FileStorage {
     ) -> Result<(), StorageError> {
         let incoming = self.incoming.get_mut(&flow).ok_or(StorageError::Unwritable)?;
         let used = self.used.entry(incoming.inbox.clone()).or_insert(incoming.used);
+
+        // Checked for each batch, since other programs use the same disk.
         let written = space::check(&incoming.part, *used, data.len() as u64, &self.limits)
             .and_then(|()| incoming.part.write_all_at(data, offset))
             .and_then(|()| incoming.journal.append(batch, hash));
+
+        // Counted even if it failed, because a part of it may be there.
         *used = used.saturating_add(data.len() as u64);
         written.map_err(|e| {
             tracing::warn!("{flow}: cannot write batch {batch}: {e}");

@@ -65,6 +65,7 @@ pub(super) fn check(inbox: &Root, parts: &str, name: &str) -> io::Result<()> {
 
 /// Makes a file of this name and removes it.
 fn made(inbox: &Root, parts: &str, name: &str) -> io::Result<()> {
+    // One attempt at a time, because all use the same directory.
     let _trying = TRYING.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = Path::new(parts).join(TRIED);
     inbox.make_dir(parts)?;

@@ -44,9 +44,11 @@ pub fn collect(
         opened => opened?,
     };
 
+    // The directory of parts is made with the first file.
     if !inbox.has(DIR)? {
         return Ok(Vec::new());
     }
+
     let mut kept = Vec::new();
     for flow in flows(&inbox)?.difference(open) {
         let Some(part) = read(&inbox, *flow) else {
@@ -55,6 +57,7 @@ pub fn collect(
             continue;
         };
 
+        // A clock that was set back must not remove parts.
         let age = now.duration_since(part.changed).unwrap_or_default();
         if part.bytes > 0 && age <= keep {
             kept.push(part);
@@ -63,6 +66,7 @@ pub fn collect(
         }
     }
 
+    // Beyond the limit the oldest go, whatever their sources do.
     kept.sort_by_key(|part| part.changed);
     let surplus = kept.len().saturating_sub(MAX_PARTS);
     for part in kept.drain(..surplus) {
@@ -84,9 +88,12 @@ fn read(inbox: &Root, flow: FlowId) -> Option<Part> {
     let journal = inbox.open_to_read(Places::new(flow).journal).ok()?;
     let found = journal.metadata().ok()?;
     let (manifest, head) = journal::read_head(&journal)?;
+
+    // Guessed from the journal: reading the part itself would take too long.
     let records = found.len().saturating_sub(head) / RECORD_LEN as u64;
     let bytes = records.saturating_mul(manifest.geometry.data_len(0) as u64);
     let bytes = bytes.min(manifest.geometry.size());
+
     (manifest.flow == flow).then_some(Part { bytes, changed: found.modified().ok()?, manifest })
 }
 

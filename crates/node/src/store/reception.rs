@@ -54,6 +54,7 @@ fn prepare_in(
     limits: &SpaceLimits,
     naming: Naming,
 ) -> io::Result<Prepared> {
+    // The inbox is made if it is absent, but never through a link.
     let inbox = Root::make_strict(dir)?;
     let places = Places::new(manifest.flow);
     inbox.make_dir(DIR)?;
@@ -74,8 +75,10 @@ fn prepare_in(
     };
 
     let prepared = opened.and_then(|(journal, claims)| {
+        // Claims of the journal are checked against the data: a power loss may have lost either.
         let part = open_part(&inbox, &places.part, manifest)?;
         let have = verified(&part, manifest, &claims);
+        // Only what is missing counts: batches that are there have claimed their space.
         let used = space::used(&inbox, limits)?;
         let missing = missing_bytes(manifest, &have);
         space::check(&part, used, missing, limits)?;
@@ -125,6 +128,7 @@ fn remove(inbox: &Root, places: &Places) -> io::Result<()> {
 fn open_part(inbox: &Root, path: &Path, manifest: &Manifest) -> io::Result<File> {
     let size = manifest.geometry.size();
     let part = inbox.open_to_write(path)?;
+    // The length is set again only if it differs: a part that is resumed keeps its data.
     if part.metadata()?.len() != size {
         part.set_len(size)?;
         inbox.sync_parent(path)?;
@@ -140,6 +144,7 @@ fn verified(part: &File, manifest: &Manifest, claims: &Claims) -> BatchSet {
     for (batch, hash) in &claims.batches {
         data.resize(g.data_len(*batch), 0);
         let read = part.read_exact_at(&mut data, g.offset(*batch));
+        // A hash of the journal is a claim; the data decides.
         if read.is_ok() && merkle::leaf(&data) == *hash {
             have.insert(*batch);
         }

@@ -24,6 +24,8 @@ pub(super) fn used(inbox: &Root, limits: &SpaceLimits) -> io::Result<u64> {
     if limits.max_bytes.is_none() {
         return Ok(bytes);
     }
+
+    // The inbox itself and the directory of parts; others are not the daemon's.
     for dir in ["", DIR] {
         for name in inbox.names(Path::new(".").join(dir))? {
             bytes = bytes.saturating_add(inbox.allocated(Path::new(dir).join(name))?);
@@ -35,15 +37,18 @@ pub(super) fn used(inbox: &Root, limits: &SpaceLimits) -> io::Result<u64> {
 
 /// Checks that `bytes` more fit an inbox whose files take `used`. `on` is a file of it.
 pub(crate) fn check(on: impl AsFd, used: u64, bytes: u64, limits: &SpaceLimits) -> io::Result<()> {
+    // Small file systems keep a share free, large ones a fixed number of bytes.
     let StatVfs { f_blocks, f_bavail, f_frsize, .. } = fstatvfs(on)?;
     let share = (f_blocks.saturating_mul(f_frsize) / RESERVED_SHARE).min(MAX_RESERVE);
     let reserve = limits.reserve.unwrap_or(share);
+
     let free = f_bavail.saturating_mul(f_frsize).saturating_sub(reserve);
     if bytes > free {
         let problem = format!("{bytes} bytes are needed, and {free} are free above the reserve");
         return Err(io::Error::new(ErrorKind::StorageFull, problem));
     }
 
+    // The limit of the configuration comes second: a full disk is the harder bound.
     match limits.max_bytes {
         Some(most) if used.saturating_add(bytes) > most => {
             let problem = format!("{bytes} bytes are needed, and max_bytes leaves {}", {

@@ -141,6 +141,7 @@ async fn read(
     layer: usize,
     ingress: mpsc::Sender<Vec<IngressPacket>>,
 ) -> io::Result<()> {
+    // The buffers are allocated once, since a datagram may come every few microseconds.
     let mut buffers = vec![0; BATCH * LONGEST];
     let mut in_a_row = 0;
     loop {
@@ -148,11 +149,14 @@ async fn read(
 
         // An error shows when it is read.
         let _ = socket.readable().await;
+
         in_a_row = if begin.elapsed() < SHORT { in_a_row + 1 } else { 0 };
         let from_port = |buffers: &mut [u8]| receive_watched(&socket, buffers);
+        // The loop does not take packets any more: the stream was closed, or the daemon ends.
         if hand_on(from_port, &mut buffers, flow, layer, &ingress).await.is_none() {
             return Ok(());
         }
+
         if in_a_row < HURRY {
             continue;
         }
@@ -160,6 +164,7 @@ async fn read(
         // While a port is watched, each datagram wakes the daemon.
         let port = socket.into_std()?;
         let mut gathered = WORTH_IT;
+        // Until few come again.
         while gathered >= WORTH_IT {
             tokio::time::sleep(PAUSE).await;
             let from_port = |buffers: &mut [u8]| receive(&port, buffers).unwrap_or_default();
@@ -191,10 +196,13 @@ async fn hand_on(
             let datagrams = buffers.chunks(LONGEST).zip(lengths);
             let packet = |(buffer, length): (&[u8], usize)| buffer[..length].to_vec();
             let packets = datagrams.map(packet).map(|packet| IngressPacket { flow, layer, packet });
+            // Waits while the daemon is busy, so that the kernel's queue fills and drops, not this
+            // memory.
             ingress.send(packets.collect()).await.ok()?;
         }
 
         count += received;
+        // Less than a whole batch: the port is empty.
         if received < BATCH {
             return Some(count);
         }

@@ -164,6 +164,7 @@ struct Made {
 }
 
 fn make(config: &TunnelConfig, mtu: usize) -> Result<Made, DeviceError> {
+    // Only this thread enters the namespace, so the radio stays where it is.
     if let Some(namespace) = &config.namespace {
         enter(namespace)?;
     }
@@ -179,11 +180,14 @@ fn make(config: &TunnelConfig, mtu: usize) -> Result<Made, DeviceError> {
         return Err(if missing { DeviceError::NoTun(e) } else { DeviceError::NoRights(e) });
     }
 
+    // Made down, so that the kernel sends nothing before there are addresses and routes.
     let builder = DeviceBuilder::new().name(&config.device).enable(false);
     let device = builder.build_sync().map_err(failed)?;
     let index = device.if_index().map_err(failed)?;
+    // The thread has no runtime of its own yet; netlink is asynchronous.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(failed)?.block_on(set_up(config, index, mtu))?;
+
     Ok(Made { device, index })
 }
 
@@ -201,7 +205,9 @@ impl Look {
         let entered = self.config.namespace.as_deref().map_or(Ok(()), enter);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let (Ok(()), Ok(runtime)) = (entered, runtime) else { return };
+        // The device may be gone for long, so the daemon hears only of changes.
         let mut was_well = true;
+        // The daemon holds the other half: when it drops the device, this thread ends.
         while self.alive.strong_count() > 0 {
             match runtime.block_on(self.restore()) {
                 Ok(changes) if changes.is_empty() && was_well => {}
@@ -226,6 +232,7 @@ impl Look {
         let failed = |e| DeviceError::Failed(name.clone(), e);
         let (connection, handle, _) = rtnetlink::new_connection().map_err(failed)?;
         let driven = tokio::spawn(connection);
+        // By index: a renamed device is still this daemon's.
         let found = handle.link().get().match_index(self.index).execute();
         let link = std::pin::pin!(found).try_next().await;
         let gone = |e| DeviceError::Gone(name.clone(), e);
@@ -243,6 +250,7 @@ impl Look {
         let mut is_up = link.header.flags.contains(LinkFlags::Up);
         if let Some(other) = shown.filter(|shown| *shown != name) {
             changes.push(format!("it was renamed to {other}"));
+            // The device must be down for its name to change, and up again afterwards.
             let renamed = async {
                 handle.link().set(of().down().build()).execute().await?;
                 handle.link().set(of().name(name.clone()).build()).execute().await
@@ -253,7 +261,9 @@ impl Look {
         } else if !is_up {
             changes.push("it was down".into());
         }
+
         if !is_up {
+            // The MTU is set as well, since the same tool may have changed both.
             let up = of().mtu(u32::try_from(self.mtu).unwrap_or(u32::MAX)).up();
             handle.link().set(up.build()).execute().await.map_err(|e| failed(reason(e)))?;
         }
@@ -276,6 +286,7 @@ impl Look {
             }
         }
 
+        // The connection would otherwise live as long as the runtime.
         driven.abort();
         Ok(changes)
     }
@@ -298,8 +309,10 @@ async fn set_up(config: &TunnelConfig, index: u32, mtu: usize) -> Result<(), Dev
     let (connection, handle, _) = rtnetlink::new_connection().map_err(failed)?;
     let driven = tokio::spawn(connection);
     let link = LinkUnspec::new_with_index(index);
+    // A short queue: packets wait in the mesh, where they can still be coded.
     let link = link.mtu(u32::try_from(mtu).unwrap_or(u32::MAX)).txqueuelen(TX_QUEUE).up();
     handle.link().set(link.build()).execute().await.map_err(|e| failed(reason(e)))?;
+
     for own in &config.address {
         let added = handle.address().add(index, own.addr(), own.prefix_len()).execute().await;
         added.map_err(|e| DeviceError::Address(*own, reason(e)))?;
@@ -309,6 +322,7 @@ async fn set_up(config: &TunnelConfig, index: u32, mtu: usize) -> Result<(), Dev
     for prefix in config.beyond_addresses() {
         add_route(&handle, index, prefix).await.map_err(|e| DeviceError::Route(prefix, e))?;
     }
+
     driven.abort();
     Ok(())
 }

@@ -75,10 +75,13 @@ impl Authority {
         certificate: &Certificate,
         clock: Option<u64>,
     ) -> Result<(), Rejection> {
+        // A network that is not trusted costs no check of a signature.
         let network = self.network(certificate.network).ok_or(Rejection::OtherNetwork)?;
         if !certificate.is_signed_by(&network) {
             return Err(Rejection::Signature);
         }
+
+        // An expired certificate still tells the time: its signature is as good as it was.
         self.signed_at = self.signed_at.max(certificate.issued);
         self.is_valid(certificate, clock)
     }
@@ -98,15 +101,18 @@ impl Authority {
     /// # Errors
     /// [`Rejection::Revoked`] or [`Rejection::Expired`].
     pub fn is_valid(&self, certificate: &Certificate, clock: Option<u64>) -> Result<(), Rejection> {
+        // A serial number says nothing without the network that gave it.
         let is_revoked = |list: &&Revocations| {
             list.network == certificate.network && list.serials.contains(&certificate.serial)
         };
         if self.revocations.iter().any(|list| is_revoked(&list)) {
             return Err(Rejection::Revoked);
         }
+
         if certificate.expires <= self.time(clock) {
             return Err(Rejection::Expired);
         }
+
         Ok(())
     }
 
@@ -116,6 +122,8 @@ impl Authority {
     /// A [`Rejection`] if it does not count.
     pub fn revoke(&mut self, list: Revocations) -> Result<(), Rejection> {
         let network = self.network(list.network).ok_or(Rejection::OtherNetwork)?;
+
+        // The number is compared first: a list that is repeated costs no check of a signature.
         let known = self.revocations.iter().position(|known| known.network == list.network);
         if known.is_some_and(|at| self.revocations[at].number >= list.number) {
             return Err(Rejection::Old);
@@ -123,11 +131,14 @@ impl Authority {
         if !list.is_signed_by(&network) {
             return Err(Rejection::Signature);
         }
+
+        // Only one list of each trusted network is kept, so senders cannot make this grow.
         self.signed_at = self.signed_at.max(list.issued);
         match known {
             Some(at) => self.revocations[at] = list,
             None => self.revocations.push(list),
         }
+
         Ok(())
     }
 

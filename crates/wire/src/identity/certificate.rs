@@ -82,6 +82,8 @@ impl Certificate {
         let Validity { serial, issued, expires } = validity;
         let Subject { node, key, name, prefixes } = subject;
         let NetworkId(id) = NetworkId::of(&network.public());
+
+        // The signature covers the bytes of the record without the signature, so it is set last.
         let signature = Signature([0; Signature::LEN]);
         let mut certificate =
             Self { network: id, serial, issued, expires, node, key, name, prefixes, signature };
@@ -131,9 +133,11 @@ impl Revocations {
     #[must_use]
     pub fn issue(network: &SecretKey, number: u32, issued: u64, serials: Vec<u32>) -> Self {
         assert!(serials.len() <= MAX_REVOKED, "a list holds {MAX_REVOKED} certificates");
+
         let NetworkId(id) = NetworkId::of(&network.public());
         let signature = Signature([0; Signature::LEN]);
         let mut list = Self { network: id, number, issued, serials, signature };
+        // The empty signature is no part of the contents that are signed.
         list.signature = network.sign(Purpose::Revocations, &contents(&list));
         list
     }

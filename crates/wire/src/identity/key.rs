@@ -104,6 +104,8 @@ impl PublicKey {
         let is_canonical = bytes[31] & 0x7F != 0x7F
             || bytes[1..31].iter().any(|byte| *byte != 0xFF)
             || bytes[0] < LEAST_ABOVE_PRIME;
+
+        // A weak key has a small order: signatures by it fit several messages.
         let key = VerifyingKey::from_bytes(&bytes).ok().filter(|_| is_canonical)?;
         (!key.is_weak()).then_some(Self(bytes))
     }

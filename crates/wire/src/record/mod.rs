@@ -197,6 +197,7 @@ pub const fn field(name: &'static str, label: &'static str) -> Named {
 /// Returns a field of the bits `mask` of a byte.
 #[must_use]
 pub const fn bits(mask: u8, name: &'static str, label: &'static str) -> Named {
+    // The whole range of a number is allowed until a frame declares less.
     Named {
         name,
         label,
@@ -279,6 +280,8 @@ impl Named {
     /// Returns the field as part of a layout.
     #[must_use]
     pub const fn part<'a, T: Value<'a>>(self, doc: &'static str) -> Part {
+        // The order of the arms matters: a unit makes a number scaled, a charset makes bytes a
+        // text.
         let shape = match (T::KIND, self.charset) {
             (Kind::Number(bytes), _) if self.unit > 0 => Shape::Scaled { bytes, unit: self.unit },
             (Kind::Number(bytes), _) => Shape::Number(self.number(bytes, &[])),
@@ -289,6 +292,7 @@ impl Named {
             (Kind::Bytes, Some(charset)) => Shape::Text(charset),
             (Kind::Bytes, None) => Shape::Bytes(self.length),
         };
+
         Part::Field(self.shaped(shape, doc))
     }
 
@@ -495,6 +499,7 @@ pub fn to_end<'a, T>(
 /// Returns the bytes that are always there.
 #[must_use]
 pub const fn fixed_len(parts: &[Part]) -> usize {
+    // A loop by index, because a `const fn` cannot use `for`.
     let mut len = 0;
     let mut at = 0;
     while at < parts.len() {
@@ -505,11 +510,13 @@ pub const fn fixed_len(parts: &[Part]) -> usize {
                 Shape::Float => 4,
                 Shape::Flow => 6,
                 Shape::Bytes(Length::Fixed(len)) => len,
+                // The length byte is always there, the bytes behind it are not.
                 Shape::Bytes(Length::Prefixed(..)) | Shape::Text(_) => 1,
                 Shape::Bytes(Length::Field(_) | Length::Square(_) | Length::Rest(..)) => 0,
             },
             Part::Byte(_) => 1,
             Part::Group { parts, .. } | Part::Include(parts) => fixed_len(parts),
+            // Only bytes that every frame of the kind has are counted.
             Part::Repeat(..) | Part::When(..) | Part::Route(_) | Part::Check(_) => 0,
         };
         at += 1;

@@ -103,20 +103,26 @@ impl<'a> Value<'a> for &'a [u8] {
         if how.charset.is_some() {
             return Ok(r.short_bytes()?);
         }
+
+        // Bounds are checked before bytes are taken, so a body that is too long is refused here.
         let (len, min, max) = match how.length {
             Length::Prefixed(min, max) => (r.u8()?.into(), min, max),
             Length::Rest(min, max) => (r.remaining(), min, max),
             Length::Fixed(len) => (len, len, len),
+            // Lengths that other fields give are read by the record, which has those fields.
             Length::Field(_) | Length::Square(_) => return Err(Malformed),
         };
+
         if (min..=max).contains(&len) { Ok(r.bytes(len)?) } else { Err(Malformed) }
     }
 
     #[inline]
     fn put(&self, w: &mut Writer<'_>, how: &Named) {
         match how.length {
+            // A text has a length byte, however the length was declared.
             _ if how.charset.is_some() => w.short_bytes(self),
             Length::Prefixed(..) => w.short_bytes(self),
+            // Readers refuse more than `max`, so more is not written.
             Length::Rest(_, max) => w.bytes(&self[..self.len().min(max)]),
             Length::Fixed(_) | Length::Field(_) | Length::Square(_) => w.bytes(self),
         };

@@ -63,18 +63,24 @@ impl FromStr for Key {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
+        // Files and editors end a key with a line break.
         let text = text.trim().as_bytes();
         if text.len() != 64 {
             return Err(KeyError::Form);
         }
+
+        // The error does not show the text, because most of it may be a key.
         let mut key = [0; 32];
         for (byte, pair) in key.iter_mut().zip(text.chunks_exact(2)) {
             let digit = |c: u8| char::from(c).to_digit(16).ok_or(KeyError::Form);
             *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
         }
+
+        // A key of one digit is an example from a manual, which is no secret.
         if text.iter().all(|digit| *digit == text[0]) {
             return Err(KeyError::Placeholder);
         }
+
         Ok(Self(key))
     }
 }
@@ -118,14 +124,19 @@ impl Cipher {
         scratch: &'s mut Vec<u8>,
     ) -> Result<Opened<'s>, OpenError> {
         let SealedFrame { header, head, body, tag } = *frame;
+
+        // Decryption works in place, so the body is copied: the datagram may be in use elsewhere.
         scratch.clear();
         scratch.extend_from_slice(body);
+
+        // Nothing is parsed before the tag is verified.
         if let Self::Sealed(key) = self {
             let number = number(header.sender, header.counter);
             if !StartKey::derive(&key.0, header.salt).open(number, head, scratch, *tag) {
                 return Err(OpenError::Unauthentic);
             }
         }
+
         Opened::parse(header, scratch)
     }
 
@@ -134,6 +145,7 @@ impl Cipher {
     #[must_use]
     pub fn next_salt(&self, sender: NodeId, salt: Salt) -> Salt {
         match self {
+            // Without a key nothing can be proved, so the next number is as good.
             Self::Null => Salt(u128::from_be_bytes(salt.0).wrapping_add(1).to_be_bytes()),
             // Frames count from 1. The key stream of frame 0 is not used otherwise.
             Self::Sealed(key) => {
@@ -216,8 +228,11 @@ impl Sealer {
             self.counter = 0;
         }
         self.counter += 1;
+
         let Self { sender, salt, counter, .. } = *self;
         let header = Header { version, sender, salt, counter };
+
+        // The header is authenticated as well, so it must be complete before the body is sealed.
         let (head, body) = out.split_at_mut(HEADER_LEN);
         header.write(head);
         let tag = match &self.start {
