@@ -272,6 +272,7 @@ pub unsafe extern "C" fn ncmesh_encoder_encode(
 
         // SAFETY: the caller's promise.
         let payload = unsafe { output(payload, payload_length) }?;
+
         Ok(encoder.encoder.encode(coefficients, payload)?)
     })
 }
@@ -301,6 +302,7 @@ pub unsafe extern "C" fn ncmesh_encoder_draw(
         if (coefficients.len(), payload.len()) != (shape.generation_size(), shape.symbol_size()) {
             return Err(NcmeshStatus::Length);
         }
+
         draw(shape.field(), rng, coefficients);
         Ok(encoder.encode(coefficients, payload)?)
     })
@@ -357,6 +359,7 @@ pub unsafe extern "C" fn ncmesh_recoder_absorb(
         let (coefficients, payload) =
             // SAFETY: the caller's promise.
             unsafe { packet(coefficients, coefficients_length, payload, payload_length) }?;
+
         let absorbed = recoder.recoder.absorb(coefficients, payload)?;
 
         // SAFETY: the caller's promise.
@@ -384,6 +387,7 @@ pub unsafe extern "C" fn ncmesh_recoder_recode(
         let (coefficients, payload) =
             // SAFETY: the caller's promise.
             unsafe { room(coefficients, coefficients_length, payload, payload_length) }?;
+
         let written = recoder.recode(rng, coefficients, payload)?;
         if written { Ok(()) } else { Err(NcmeshStatus::NotReady) }
     })
@@ -447,6 +451,7 @@ pub unsafe extern "C" fn ncmesh_decoder_absorb(
         let (coefficients, payload) =
             // SAFETY: the caller's promise.
             unsafe { packet(coefficients, coefficients_length, payload, payload_length) }?;
+
         let absorbed = decoder.0.absorb(coefficients, payload)?;
 
         // SAFETY: the caller's promise.

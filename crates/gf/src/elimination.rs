@@ -113,6 +113,7 @@ unsafe fn load_vector<V: Vector, const P: usize, const L: usize>(step: &Step) ->
     // SAFETY: no load reads beyond the end of the vector.
     unsafe {
         let mut row = [[V::zero(); P]; L];
+
         for (i, register) in row.as_flattened_mut().iter_mut().enumerate() {
             let at = i * V::WIDTH;
             let left = step.vector_length.saturating_sub(at);
@@ -171,12 +172,14 @@ unsafe fn first_nonzero<V: Vector, const P: usize, const L: usize>(
 
     // SAFETY: the buffer holds the longest row.
     unsafe { store(row, bytes.0.as_mut_ptr()) }
+
     let mut registers = row.as_flattened().iter().enumerate();
 
     // SAFETY: the processor has the path's instructions.
     let place = registers.find_map(|(i, register)| {
         unsafe { register.first_nonzero() }.map(|at| i * V::WIDTH + at)
     })?;
+
     Some((place, bytes.0[place]))
 }
 

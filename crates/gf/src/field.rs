@@ -64,6 +64,7 @@ impl Field {
             Self::Gf16 => PRODUCT_16[usize::from(a & 15)][usize::from(b & 15)],
             Self::Gf256 if a == 0 || b == 0 => 0,
             Self::Gf256 => {
+                // The table holds the powers twice, so the sum needs no reduction.
                 let sum =
                     usize::from(LOG_256[usize::from(a)]) + usize::from(LOG_256[usize::from(b)]);
                 EXP_256[sum]
@@ -78,6 +79,7 @@ impl Field {
         if a == 0 {
             return None;
         }
+
         Some(match self {
             Self::Gf2 => 1,
             Self::Gf16 => INVERSE_16[usize::from(a)],

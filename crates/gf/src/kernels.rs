@@ -135,6 +135,7 @@ impl Kernels {
         for &number in chosen {
             within(usize::from(number), outputs.count())?;
         }
+
         let job = checked(coefficients, rows, outputs)?;
         let job = Job { chosen: Some(chosen), output_count: chosen.len(), ..job };
 
@@ -175,6 +176,7 @@ impl Kernels {
         same_length(layout.length.next_multiple_of(LINE).clamp(LINE, LONGEST), layout.length)?;
         within(present, layout.count.min(vector.len()) + 1)?;
         within(vector.len(), layout.length + 1)?;
+
         let step = Step {
             field: self.field,
             vector: vector.as_ptr(),
@@ -223,9 +225,11 @@ fn checked(
     let matrix = coefficients.layout();
     let inputs = rows.layout();
     let results = outputs.layout();
+
     same_length(results.count, matrix.count)?;
     same_length(inputs.count, matrix.length)?;
     same_length(results.length, inputs.length)?;
+
     Ok(Job {
         coefficients: coefficients.as_ptr(),
         coefficient_stride: matrix.stride,

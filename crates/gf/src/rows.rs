@@ -36,6 +36,7 @@ impl Layout {
         let last = count.saturating_sub(1).checked_mul(stride);
         let end = last.and_then(|start| start.checked_add(length));
         let fits = end.is_some_and(|end| end <= available) || count == 0;
+
         if fits && length <= stride {
             Ok(self)
         } else {

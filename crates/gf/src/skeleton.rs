@@ -44,6 +44,7 @@ impl Job<'_> {
     #[inline(always)]
     unsafe fn group<const R: usize>(&self, first: usize) -> Group<R> {
         let mut group = Group { coefficients: [self.coefficients; R], outputs: [self.outputs; R] };
+
         for r in 0..R {
             let number = match self.chosen {
                 Some(chosen) => usize::from(chosen[first + r]),
@@ -170,6 +171,7 @@ unsafe fn block<V, M, const R: usize, const C: usize, const PART: bool, const AD
             let next = row.add(job.input_stride);
             let x = [load::<V, C, PART>(row, part), load::<V, C, PART>(next, part)];
             fold_two::<V, M, R, C>(&mut sums, x, &group.coefficients, input);
+
             row = next.wrapping_add(job.input_stride);
             input += 2;
         }

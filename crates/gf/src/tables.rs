@@ -18,10 +18,13 @@ const fn multiply(a: u8, b: u8, poly: u16, degree: u32) -> u8 {
         if (b >> bit) & 1 == 1 {
             product ^= shifted;
         }
+
+        // The bit that left the field stands for the degree of `poly`, so `poly` is subtracted.
         shifted <<= 1;
         if (shifted >> degree) & 1 == 1 {
             shifted ^= poly;
         }
+
         bit += 1;
     }
 

@@ -146,11 +146,13 @@ impl Air {
             self.in_flight.len() - 1
         });
         let id = TxId::new(place);
+
         let flight = &mut self.in_flight[place];
         let control = transmission.payload.is_control();
         flight.control = control;
         flight.aborted = false;
         flight.arrivals.clear();
+
         let receiver = transmission.payload.receiver();
         self.channel.launch(now_ns, sender, receiver, control, &mut flight.arrivals);
         flight.transmission = Some(transmission);
@@ -221,6 +223,7 @@ impl Air {
         if !control && !aborted {
             self.count_missed(id, transmission.sender, &arrivals);
         }
+
         let mut collided = false;
         let mut affected = std::mem::take(&mut self.affected);
         let receivers = self.receivers.as_mut_slice();
@@ -264,6 +267,8 @@ impl Air {
         self.affected = affected;
         self.channel.note_end(now_ns, transmission.sender, &arrivals);
         self.in_flight[id.place()].arrivals = arrivals;
+
+        // A sender counts as collided if the frame was lost anywhere, not at its destination alone.
         let counters = &mut self.statistics.radios[transmission.sender];
         counters.frames_collided += u64::from(collided && !control);
         Some(Ended { transmission, aborted })
@@ -298,6 +303,7 @@ impl Air {
                 error_free = draw_error_free(errors, &mut self.bit_error_draws[radio]);
             }
         }
+
         receiver.power -= arrival.power;
         Outcome::new(arrival.link, locked, error_free, receiver.up)
     }

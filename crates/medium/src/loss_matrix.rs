@@ -44,10 +44,12 @@ impl LossMatrix {
                     expected: rows.len(),
                 });
             }
+
             for (to, &loss) in row.iter().enumerate().filter(|&(to, _)| to != from) {
                 matrix.set(RadioId(from), RadioId(to), loss)?;
             }
         }
+
         Ok(matrix)
     }
 
@@ -72,6 +74,8 @@ impl LossMatrix {
         if !(0.0..=1.0).contains(&loss) {
             return Err(MediumError::BadLoss { from, to, loss });
         }
+
+        // A row has the links that deliver, sorted by receiver. A loss of 1 leaves none.
         let row = &mut self.rows[from.0];
         match (row.binary_search_by_key(&to.0, |link| link.0), loss < 1.0) {
             (Ok(at), true) => row[at].1 = loss,
@@ -79,6 +83,7 @@ impl LossMatrix {
             (Err(at), true) => row.insert(at, (to.0, loss)),
             (Err(_), false) => {}
         }
+
         Ok(())
     }
 

@@ -51,6 +51,7 @@ impl Medium {
     pub fn new(config: MediumConfig) -> Result<Self, MediumError> {
         // MAC, reception and propagation are separate models, which meet in the air.
         config.validate()?;
+
         let is_slotted = matches!(config.mac, MacConfig::Slotted { .. });
         let mac: Box<dyn Mac + Send> = match config.mac {
             MacConfig::Dcf { rts_threshold_bytes, long_retry_limit } => {
@@ -60,6 +61,7 @@ impl Medium {
                 Box::new(Slotted::new(&config, slot_ns, conflict, order))
             }
         };
+
         let model = SinrModel::new(&config.reception, config.phy, config.bit_rate_bps);
         let (channel, cs_threshold) = match config.channel {
             ChannelConfig::Links(links) => {
@@ -71,6 +73,7 @@ impl Medium {
                 (Channel::Radio(RadioChannel::new(&radio, config.seed)), cs_threshold)
             }
         };
+
         let air = Air::new(channel, model, cs_threshold, config.seed);
         Ok(Self { now_ns: 0, air, mac, outputs: VecDeque::new() })
     }

@@ -69,6 +69,7 @@ impl SinrModel {
                 (error_free.into_iter().fold(0.0, f64::max), Some(rates))
             }
         };
+
         Self {
             error_free_sinr,
             tolerated_ratio: 1.0 + 1.0 / error_free_sinr,
@@ -142,6 +143,7 @@ impl SinrModel {
         let errors = |ns: u64, rate: &ErrorRate| {
             if ns > 0 { ns as f64 * 1e-9 * rate.per_second(sinr) } else { 0.0 }
         };
+
         errors(header_ns, &rates.header) + errors(body_ns, body)
     }
 

@@ -70,5 +70,6 @@ pub fn measure(config: &MediumConfig, how: Measure) -> Result<LossMatrix, Medium
     for ((from, to), received) in received {
         loss.set(from, to, 1.0 - f64::from(received) / f64::from(sent[from.0]))?;
     }
+
     Ok(loss)
 }

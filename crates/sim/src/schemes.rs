@@ -52,6 +52,8 @@ impl Schemes {
             let service = REGISTRY.entry(text).map_or(usual, Entry::service);
             return Ok(Self { entries: vec![REGISTRY.choose(service, text)?.entry] });
         }
+
+        // A service runs under one scheme, so a list names it once.
         let mut entries: Vec<&'static Entry> = Vec::new();
         for part in text.split(',') {
             let (service, name) =
@@ -62,6 +64,7 @@ impl Schemes {
             }
             entries.push(REGISTRY.choose(service, name.trim())?.entry);
         }
+
         entries.sort_by_key(|entry| entry.service());
         Ok(Self { entries })
     }

@@ -138,6 +138,7 @@ impl Simulation {
         if config.names.len() != radios {
             return Err(SimulationError::Names { names: config.names.len(), radios });
         }
+
         let mut simulation = Self {
             medium: Medium::new(config.medium.clone())?,
             hosts: (0..radios).map(|_| Host::new()).collect(),
@@ -163,9 +164,12 @@ impl Simulation {
             on_air: vec![ServiceId(0); radios],
             config,
         };
+
+        // All state is there before the first node runs: it sends requests to the medium at once.
         for node in 0..radios {
             simulation.switch_on(node)?;
         }
+
         Ok(simulation)
     }
 
@@ -281,13 +285,17 @@ impl Simulation {
         let host = &mut self.hosts[node];
         host.stack = None;
         host.requested = false;
+
         if let Some(timer) = host.timer.take() {
             self.timers.remove(&(timer, node));
         }
+
+        // Frames on their way to the node are lost with it.
         self.delayed[node] = None;
         if let Some(inboxes) = &mut self.inboxes {
             inboxes.clear(node);
         }
+
         let _ = self.medium.set_up(RadioId(node), false);
     }
 
@@ -303,6 +311,7 @@ impl Simulation {
         if let Some(known) = &self.known {
             stack.pin_topology(Arc::clone(known));
         }
+
         let _ = self.medium.set_up(RadioId(node), true);
 
         // The files in `outgoing` are what a daemon would find on its disk.
@@ -312,6 +321,7 @@ impl Simulation {
             let scheme = REGISTRY.scheme(scheme).ok_or(SendError::UnknownScheme)?;
             stack.at(self.now, &mut host.storage).send_file(scheme, outgoing.clone())?;
         }
+
         host.stack = Some(stack);
         self.handle_due(node);
         Ok(())
@@ -348,6 +358,7 @@ impl Simulation {
         // into the announcement.
         let serial = host.outgoing.len() as u32 + 1;
         let flow = FlowId { source: node_id(from), serial };
+
         let size = contents.len() as u64;
         let at = REGISTRY.scheme(scheme).ok_or(SendError::UnknownScheme)?;
         let geometry = stack.at(self.now, &mut host.storage).geometry_for(at, size)?;
@@ -358,6 +369,8 @@ impl Simulation {
         let manifest = Manifest { flow, name, geometry, root: tree.root(), hash: digest.whole };
         let leaves = digest.leaves;
         let done = BTreeMap::new();
+
+        // Without receivers the file is open to all that hear of it.
         let open = to.is_none();
         let outgoing = Outgoing { manifest, leaves, receivers, done, open, allowance };
 

@@ -48,6 +48,8 @@ impl Trace {
         head[13..17].copy_from_slice(&(bytes.len() as u32).to_be_bytes());
         self.pending.extend_from_slice(&head);
         self.pending.extend_from_slice(bytes);
+
+        // Hashing block by block is quicker than by record. The hash of the run is the same.
         if self.pending.len() >= BLOCK {
             self.hasher.update(&self.pending);
             self.pending.clear();

@@ -81,6 +81,8 @@ impl Active<'_> {
         let weighed = service.filter(|_| background.is_none());
         let weight = weighed.map(|service| share.weight(service));
         self.stack.egress.used(slot, report.airtime, weight);
+
+        // Control learns of all airtime: it shows what a byte costs, and pays for its own frames.
         let service = self.stack.service_id(slot);
         self.stack.counters.count_airtime(service, kind, report.airtime);
         let is_control = slot == slot::CONTROL;
@@ -101,12 +103,16 @@ impl Active<'_> {
             let (slot, Offer { background, .. }) = self.stack.egress.choose(open)?;
             asked[slot] = true;
             let service = self.stack.service_id(slot);
+
+            // The kind of the frame is known only once the engine has written it behind the header.
             Sealer::begin(out, service, 0);
             self.stack.counters.begin_frame();
             if let Some(filled) = self.fill_slot(slot, out) {
                 let stack = &mut *self.stack;
                 let flag = if background.is_some() { frame::BACKGROUND } else { 0 };
                 out[frame::HEADER_LEN + 1] = filled.kind | flag;
+
+                // The seal covers header and body, so both are complete by now.
                 let version = stack.control.version(service, filled.kind, stack.now);
                 stack.sealer.seal(out, version);
                 debug_assert!(out.len() <= stack.mtu, "{service:?} wrote more than it may");
@@ -115,6 +121,7 @@ impl Active<'_> {
                 let len = out.len();
                 stack.on_air = Some(OnAir { slot, kind: filled.kind, len, background });
                 if slot == slot::CONTROL {
+                    // Hellos tell this count. Neighbours measure the delivery of links by it.
                     stack.control.note_sent(out.len());
                 }
                 return Some(Transmission { to: filled.to, service, kind: filled.kind });
@@ -456,6 +463,8 @@ impl Active<'_> {
         };
 
         stack.transfers.take(raised, index, &mut stack.engines);
+
+        // An engine was told something in our name that we have not told. The next epoch voids it.
         if stack.events.range(before..).any(|event| *event == Event::Impersonated) {
             stack.events.retain(|event| *event != Event::Impersonated);
             stack.impostor.note_told(stack.now);

@@ -83,6 +83,8 @@ impl StackConfig {
         self.link.check().map_err(of).map_err(error("link"))?;
         self.route.check().map_err(of).map_err(error("route"))?;
         self.share.check().map_err(of).map_err(error("share"))?;
+
+        // Announcements need room in a frame, and UDP carries no more than the upper end.
         if !MTUS.contains(&self.mtu) {
             let min = MTUS.start();
             let max = MTUS.end();
@@ -112,6 +114,7 @@ impl StackConfig {
             let problem = format!("no such engine; there are: {}{question}", known.join(", "));
             return Err(error(unknown)(problem));
         }
+
         Ok(engines)
     }
 

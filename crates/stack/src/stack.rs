@@ -105,10 +105,15 @@ impl Stack {
     /// [`ConfigError`] if a setting has a value that is not allowed.
     pub fn new(config: StackConfig, registry: Registry, now: Instant) -> Result<Self, ConfigError> {
         let engines = config.build_engines(registry)?;
+
+        // Each engine draws from a stream of its own: another engine beside it changes no draws.
         let names = ["control"].into_iter().chain(registry.entries().map(|e| e.name));
         let rngs = names.map(|name| rng::stream(config.seed, config.node, name, "engine"));
+
+        // The seal takes its part of the MTU.
         let body = config.mtu - frame::OVERHEAD;
         let control = Control::new(&config, body, now);
+
         Ok(Self {
             node: config.node,
             epoch: config.epoch,

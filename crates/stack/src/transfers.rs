@@ -53,13 +53,18 @@ impl Transfers {
         if first == events.len() {
             return;
         }
+
+        // Events of other kinds pass unchanged, in their order.
         for event in events.split_off(first) {
             let Some(flow) = flow_of(&event) else {
                 events.push_back(event);
                 continue;
             };
+
             let owner = self.engine(flow).filter(|owner| *owner != index);
             let is_new = matches!(event, Event::Announced(_));
+
+            // While the owner holds the transfer, no other engine may speak for its id.
             if owner.is_some_and(|owner| is_held(&engines[owner], flow, now)) {
                 counters.drop(DropReason::Disputed);
                 if is_new && let AnyEngine::File(engine) = &mut engines[index] {
@@ -67,12 +72,15 @@ impl Transfers {
                 }
                 continue;
             }
+
+            // The owner has nothing to show for the id, so another engine may begin under it.
             if is_new {
                 if let Some(AnyEngine::File(owner)) = owner.map(|owner| &mut engines[owner]) {
                     owner.forget(flow);
                 }
                 self.insert(flow, index, engines);
             }
+
             events.push_back(event);
         }
     }

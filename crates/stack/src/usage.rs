@@ -46,6 +46,8 @@ impl Stack {
             let usage = ControlUsage { frames: tally.frames, bytes: tally.bytes, airtime_s };
             (layout.name.to_owned(), usage)
         });
+
+        // A service may have several engines: their airtime is summed.
         let mut service_airtime_s = BTreeMap::new();
         for entry in self.registry.entries() {
             let kinds = self.counters.all_sent().filter(|((id, _), _)| *id == entry.id);
@@ -54,6 +56,7 @@ impl Stack {
             *service_airtime_s.entry(entry.service().name().to_owned()).or_default() +=
                 airtime.as_secs_f64();
         }
+
         Usage {
             service_airtime_s,
             transmissions: data.sum(),

@@ -42,6 +42,7 @@ impl Detour {
         make_room(&mut self.in_vain, &next, MAX_COUNTED, |in_vain| *in_vain);
         let in_vain = self.in_vain.entry(next).or_default();
         *in_vain += 1;
+
         if *in_vain >= IN_VAIN {
             self.in_vain.remove(&next);
             self.avoided.avoid(next, cx.now);

@@ -206,10 +206,12 @@ impl Forward {
         if header.next != cx.me {
             return;
         }
+
         let Header { source, destination, .. } = header;
         // Every packet for this node is new to it: the MAC drops copies.
         self.counters.heard(source, destination, true);
         cx.counters.note_payload(true);
+
         if destination == cx.me {
             self.counters.delivered(source, destination, bytes.len());
             cx.events.push_back(Event::Packet { from: source, packet: bytes.to_vec() });
@@ -273,11 +275,13 @@ impl Engine for Forward {
 
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         self.on_air = None;
+
         // Back-pressure first: until they hear it, the previous hops fill the queue further.
         if let Some(is_full) = self.tell.take() {
             self.pause(is_full).write(out);
             return Some(Filled { kind: QUEUE, to: None });
         }
+
         self.route(cx);
         let packet = self.queue.remove(self.next(cx.now)?)?;
         let Packet { source, destination, hops_left, next, .. } = packet;
@@ -332,10 +336,13 @@ impl TunnelEngine for Forward {
         if !self.can_send(to) {
             return Err(PacketError::Full);
         }
+
+        // A path is needed now: a packet without one would only be dropped from the queue later.
         let next = self.detour.next_hop(cx, to).ok_or(PacketError::NoPath(to))?;
         let source = cx.me;
         let destination = to;
         let bytes = packet.to_vec();
+
         self.counters.begin(source, destination);
         self.queue.push_back(Packet { source, destination, hops_left: MAX_HOPS, bytes, next });
         Ok(())

@@ -135,6 +135,8 @@ impl Receiver {
     ) {
         let others = self.power;
         self.power += arrival.power;
+
+        // A radio that sends or is off hears nothing. Frames that come later still meet the power.
         if !self.up || self.transmissions > 0 {
             return;
         }
@@ -193,6 +195,7 @@ impl Receiver {
                 reception.harmless_power = Power::MAX;
             }
         }
+
         reception.accounted_ns = until_ns;
     }
 

@@ -45,12 +45,14 @@ impl MediumConfig {
         let steps = self.delivery_steps(radio, bytes);
         let mut loss = LossMatrix::new(radio.positions.len());
         for (from, list) in mean_powers(radio, self.seed).into_iter().enumerate() {
+            // A step counts as far as fading lifts the mean power to it.
             for (to, mean) in list {
                 let part = |&(units, rise): &(f64, f64)| rise * radio.fading.exceeds(units / mean);
                 let delivery: f64 = steps.iter().map(part).sum();
                 loss.set(RadioId(from), RadioId(to as usize), (1.0 - delivery).clamp(0.0, 1.0))?;
             }
         }
+
         Ok(loss)
     }
 
@@ -77,6 +79,7 @@ impl MediumConfig {
                 before = now;
             }
         }
+
         steps
     }
 }

@@ -60,6 +60,7 @@ impl GilbertElliott {
             let memory = libm::exp(-elapsed_s / (mean_s * (1.0 - bad_share)));
             bad_share + (f64::from(u8::from(last.bad)) - bad_share) * memory
         });
+
         let bad = unit(&mut self.draws[from]) < p_bad;
         self.samples[from].insert(to, Sample { bad, at_ns: now_ns });
         if bad { loss_bad } else { loss_good }

@@ -58,6 +58,8 @@ impl LinkChannel {
         let LinksConfig { loss, sense, bursts, power } = config;
         let radios = loss.radios();
         let draws = |purpose| (0..radios).map(|radio| stream(seed, purpose, radio)).collect();
+
+        // Data and control frames have draws of their own: an RTS shifts no draw of data.
         Self {
             neighbours: all_neighbours(&loss, &sense),
             data_draws: draws(Purpose::Loss),
@@ -89,6 +91,7 @@ impl LinkChannel {
     ) {
         let draws = if control { &mut self.control_draws } else { &mut self.data_draws };
         let draws = &mut draws[sender];
+
         for neighbour in &self.neighbours[sender] {
             // A radio without a link senses the frame and draws nothing.
             let radio = neighbour.radio as u32;
@@ -143,6 +146,7 @@ impl LinkChannel {
             };
             self.update_neighbour(sender, listener, senses);
         }
+
         Ok(())
     }
 
@@ -203,6 +207,7 @@ fn all_neighbours(loss: &LossMatrix, sense: &Sense) -> Vec<Vec<Neighbour>> {
             listeners[to.0].push(from.0);
         }
     }
+
     listeners
         .into_iter()
         .enumerate()

@@ -85,6 +85,7 @@ impl RadioChannel {
         } else {
             units_of_dbm(config.interference_floor_dbm)
         };
+
         let coherence_ns = config.fading_coherence_ns;
         let mut channel = Self {
             config: config.clone(),
@@ -101,6 +102,7 @@ impl RadioChannel {
             random_bytes: Vec::new(),
             reached: Vec::new(),
         };
+
         channel.meet();
         channel
     }
@@ -129,12 +131,15 @@ impl RadioChannel {
                 fault: "radios with `shadowing_db` cannot move: it holds for a pair of places",
             });
         }
+
         let mut config = self.config.clone();
         let radios = config.positions.len();
         for &(radio, position) in moves {
             let known = config.positions.get_mut(radio.0);
             *known.ok_or(MediumError::UnknownRadio { radio, radios })? = position;
         }
+
+        // All is checked before anything changes: a refused move leaves the channel as it was.
         config.validate()?;
         self.config = config;
         self.meet();
@@ -172,6 +177,7 @@ impl RadioChannel {
         let draws = if control { &mut self.control_draws } else { &mut self.data_draws };
         let rng = &mut draws[sender];
         let neighbours = &self.neighbours[sender];
+
         if let Fader::Single(single) = &self.fader {
             // All draws at once, then the selection of those that reach the floor, then their
             // logarithms. No step has a branch to mispredict, and no logarithm is computed for a
@@ -186,6 +192,7 @@ impl RadioChannel {
                 self.reached[count] = (i as u32, draw);
                 count += usize::from(draw <= neighbour.last_draw);
             }
+
             arrivals.extend(self.reached[..count].iter().map(|&(i, draw)| {
                 let neighbour = &neighbours[i as usize];
                 neighbour.arrival(single.of(draw), self.rx_threshold)
@@ -198,6 +205,7 @@ impl RadioChannel {
                 }
             }
         }
+
         self.repeat_fading(now_ns, sender, receiver, arrivals);
     }
 
@@ -216,6 +224,7 @@ impl RadioChannel {
         if receiver != Some(heard.from) || now_ns >= heard.ended_ns + self.coherence_ns {
             return;
         }
+
         let radio = heard.from as u32;
         let link = heard.link;
         let power = heard.power;
@@ -276,6 +285,7 @@ pub(super) fn mean_powers(config: &RadioConfig, seed: u64) -> Vec<Vec<(u32, f64)
             } else {
                 0.0
             };
+
             let distance_m = distance(config.positions[a], config.positions[b]);
             let dbm = config.tx_power_dbm - config.path_loss.db(distance_m) + shadow_db;
             if dbm >= weakest_dbm {
@@ -285,6 +295,7 @@ pub(super) fn mean_powers(config: &RadioConfig, seed: u64) -> Vec<Vec<(u32, f64)
             }
         }
     }
+
     lists.iter_mut().for_each(|list| list.sort_unstable_by_key(|entry| entry.0));
     lists
 }
@@ -311,11 +322,13 @@ impl Cells {
             let along = |axis: usize| libm::floor(position[axis] / side_m) as i64;
             if side_m.is_finite() { (along(0), along(1)) } else { (0, 0) }
         };
+
         let places: Vec<_> = positions.iter().map(place).collect();
         let mut cells: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for (radio, place) in places.iter().enumerate() {
             cells.entry(*place).or_default().push(radio);
         }
+
         Self { side_m, places, cells }
     }
 

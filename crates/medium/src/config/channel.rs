@@ -181,6 +181,7 @@ impl LinksConfig {
         if let Sense::Listeners(lists) = &self.sense {
             self.validate_listeners(lists)?;
         }
+
         let Some(Bursts { mean_s, loss_good, loss_bad }) = self.bursts else { return Ok(()) };
         let fault = if !(1e-6..=1e6).contains(&mean_s) {
             "a burst must last 1e-6 to 1e6 s on average"
@@ -189,6 +190,7 @@ impl LinksConfig {
         } else {
             return Ok(());
         };
+
         Err(MediumError::BadPropagation { fault })
     }
 
@@ -198,6 +200,7 @@ impl LinksConfig {
         if lists.len() != radios {
             return Err(MediumError::BadListeners { radios, lists: lists.len() });
         }
+
         for (sender, list) in lists.iter().enumerate() {
             if let Some(&radio) = list.iter().find(|radio| radio.0 >= radios) {
                 return Err(MediumError::UnknownRadio { radio, radios });
@@ -206,6 +209,7 @@ impl LinksConfig {
                 return Err(MediumError::SelfLink { radio: RadioId(sender) });
             }
         }
+
         Ok(())
     }
 }
@@ -217,6 +221,7 @@ impl RadioConfig {
         self.fading.validate()?;
         let dbm = |dbm: f64| (-120.0..=40.0).contains(&dbm);
         let floor = self.interference_floor_dbm;
+
         let fault = if self.positions.iter().flatten().any(|x| !x.is_finite() || x.abs() > 1e7) {
             "positions must be within 10^7 m of the origin"
         } else if ![self.tx_power_dbm, self.rx_threshold_dbm, self.cs_threshold_dbm]
@@ -235,6 +240,7 @@ impl RadioConfig {
         } else {
             return Ok(());
         };
+
         Err(MediumError::BadPropagation { fault })
     }
 }

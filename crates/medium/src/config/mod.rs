@@ -112,9 +112,11 @@ impl MediumConfig {
         if !BIT_RATES.contains(&self.bit_rate_bps) {
             return Err(MediumError::BadBitRate { bit_rate_bps: self.bit_rate_bps });
         }
+
         self.validate_timing()?;
         self.validate_links()?;
         self.reception.validate()?;
+
         match &self.channel {
             ChannelConfig::Links(links) => links.validate(),
             ChannelConfig::Radio(radio) => radio.validate(),
@@ -143,6 +145,7 @@ impl MediumConfig {
         if self.links.is_empty() || is_supported {
             return Ok(());
         }
+
         let fault = "links with a rate of their own, and cables, need DCF and given losses";
         Err(MediumError::BadTiming { fault })
     }
@@ -156,6 +159,7 @@ impl MediumConfig {
             MacConfig::Slotted { slot_ns, .. } => (Some(slot_ns), None),
         };
         let retry_limits = [Some(self.retry_limit), long_retry_limit];
+
         let fault = if phy.sifs_ns >= phy.difs_ns {
             "SIFS must be shorter than DIFS"
         } else if phy.slot_ns == 0 || phy.sifs_ns == 0 {
@@ -173,6 +177,7 @@ impl MediumConfig {
         } else {
             return Ok(());
         };
+
         Err(MediumError::BadTiming { fault })
     }
 }

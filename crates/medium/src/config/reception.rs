@@ -49,6 +49,7 @@ impl ReceptionConfig {
             ReceptionModel::Threshold { sinr_db } => Some(sinr_db),
             ReceptionModel::BitErrors => None,
         };
+
         let fault = if !threshold_db.is_none_or(in_range) {
             "the SINR threshold must be -30 to 100 dB"
         } else if !in_range(self.preamble_sinr_db) {
@@ -60,6 +61,7 @@ impl ReceptionConfig {
         } else {
             return Ok(());
         };
+
         Err(MediumError::BadPropagation { fault })
     }
 }

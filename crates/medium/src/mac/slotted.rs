@@ -184,6 +184,7 @@ impl Slotted {
         outgoing.airtime_ns += airtime_ns;
         outgoing.in_flight = true;
         context.air.statistics.radios[radio].frames_sent += 1;
+
         let access = outgoing.access;
         let frame = Arc::clone(&outgoing.frame);
         let payload = Payload::Data { access, frame, attempt: 0 };
@@ -224,6 +225,7 @@ impl Slotted {
         if let Access::Unicast(to) = access {
             receptions.retain(|at| at.radio() == to.0 || self.overhear_unicast);
         }
+
         context.deliver(sender, &frame, &receptions);
 
         // A frame without an acknowledgment is sent again in a later slot, up to the retry limit.

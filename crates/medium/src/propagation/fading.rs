@@ -48,10 +48,12 @@ impl Fading {
             low = high;
             high *= 2.0;
         }
+
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
             if self.exceeds(middle) > p { low = middle } else { high = middle }
         }
+
         high
     }
 

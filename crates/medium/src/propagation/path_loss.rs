@@ -66,10 +66,12 @@ impl PathLoss {
         if self.db(far) <= db {
             return f64::INFINITY;
         }
+
         for _ in 0..100 {
             let middle = 0.5 * (near + far);
             if self.db(middle) <= db { near = middle } else { far = middle }
         }
+
         far
     }
 
@@ -81,6 +83,7 @@ impl PathLoss {
         if !(1e6..=1e12).contains(&frequency_hz) {
             return Err(MediumError::BadPropagation { fault: "frequency must be 1 MHz to 1 THz" });
         }
+
         let fault = match *self {
             Self::TwoRay { antenna_height_m: h, .. } if !(0.01..=1e4).contains(&h) => {
                 "antenna height must be 0.01 to 10000 m"
@@ -90,6 +93,7 @@ impl PathLoss {
             }
             _ => return Ok(()),
         };
+
         Err(MediumError::BadPropagation { fault })
     }
 }

@@ -28,6 +28,7 @@ fn dsss(bandwidth_hz: f64, rate_bps: u64, sinr: f64) -> f64 {
     let q_sum = |terms: &[(f64, f64)]| -> f64 {
         terms.iter().map(|(count, gain)| count * q(libm::sqrt(gain * sinr))).sum()
     };
+
     match rate_bps {
         ..=1_000_000 => 0.5 * libm::exp(-sinr * bandwidth_hz / 1e6),
         1_000_001..=2_000_000 => {

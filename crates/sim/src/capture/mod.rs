@@ -62,6 +62,8 @@ impl<W: Write> Capture<W> {
             CapturePoints::Senders => ((0..all).collect(), true),
             CapturePoints::Nodes(nodes) => (nodes.clone(), false),
         };
+
+        // Without this check such a capture would be an empty file, noticed only after the run.
         if let Some(unknown) = nodes.last().filter(|node| **node >= all) {
             let problem = format!("no node {unknown} to capture at: there are {all}, from 0");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));

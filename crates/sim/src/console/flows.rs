@@ -116,6 +116,7 @@ impl Flows {
         snapshot: &Snapshot<'_>,
         events: &mut Vec<(usize, EventKind)>,
     ) -> Vec<FlowState> {
+        // A packet under way for so long counts as lost. Otherwise each loss would stay listed.
         let is_lost = |at: Instant| snapshot.at.since(at) > LOST;
         while let Some((at, hash)) = self.order.front().copied().filter(|(at, _)| is_lost(*at)) {
             self.order.pop_front();
@@ -135,6 +136,7 @@ impl Flows {
             flow.state.coded_share = coded_share;
             why.clone_into(&mut flow.state.why);
         }
+
         self.flows.iter().map(|flow| flow.state.clone()).collect()
     }
 
@@ -149,6 +151,8 @@ impl Flows {
         let mut codes = false;
         let mut reasons = BTreeSet::new();
         let mut stopped = BTreeSet::new();
+
+        // Neighbours may share a reason, and a hint is due only for a neighbour that is new to it.
         for (node, host) in snapshot.hosts.iter().enumerate() {
             let statuses = host.stack().map(Stack::coding).into_iter().flatten();
             for (_, status) in statuses.filter(|(scheme, _)| *scheme == self.scheme) {
@@ -164,6 +168,7 @@ impl Flows {
                 }));
             }
         }
+
         for (node, text) in stopped.difference(&self.stopped) {
             events.push((*node, EventKind::Hint { text: text.clone() }));
         }

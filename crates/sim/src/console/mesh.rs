@@ -64,6 +64,7 @@ impl Mesh {
                 meta.links.push(Link { from: link.0, to: link.1, loss: None });
             }
         }
+
         let mut links = LinkTable::unknown(meta.links.len());
         (0..meta.links.len()).for_each(|place| links.begin(place));
         for CountedLink { from, to, counters } in snapshot.medium.link_statistics() {
@@ -87,14 +88,17 @@ impl Mesh {
             }
         }
 
+        // Each node has its row, and sets the deliveries of the links that it measures.
         let mut nodes = NodeTable::unknown(snapshot.hosts.len());
         for (node, host) in snapshot.hosts.iter().enumerate() {
             set_row(&mut nodes, node, host);
             self.note_neighbors(node, host, &mut links, events);
         }
+
         if snapshot.at.since(self.drops_at) >= DROPS_EVERY {
             self.note_drops(snapshot, events);
         }
+
         (nodes, links)
     }
 
@@ -121,12 +125,14 @@ impl Mesh {
                 links.delivery[*place] = Some(share(delivery));
             }
         }
+
         for neighbor in neighbors.difference(&known.neighbors) {
             events.push((node, EventKind::NeighborUp { neighbor: neighbor.0 }));
         }
         for neighbor in known.neighbors.difference(&neighbors) {
             events.push((node, EventKind::NeighborDown { neighbor: neighbor.0 }));
         }
+
         known.neighbors = neighbors;
     }
 

@@ -119,9 +119,12 @@ impl<S: Sink> Observer for Console<S> {
             streams: self.streams.look(&snapshot),
             places: self.is_moving.then(|| mesh::places(&snapshot)),
         };
+
+        // Events go out before the state that shows their effects.
         for (node, what) in changes {
             self.note(at, Some(node), what);
         }
+
         let sink = &mut self.sink;
         let events = self.events.drain(..);
         self.sampler.sample(&self.meta, state, events, |message| sink.tell(&message))
@@ -149,6 +152,7 @@ fn meta(scenario: &Scenario, config: &SimulationConfig, schemes: &Schemes) -> Me
         // Losses of nodes that move are true at the start only.
         loss: config.mobility.is_none().then(|| (link.loss * 1e4).round() / 1e4),
     });
+
     let nodes = scenario.nodes.iter().enumerate().map(|(i, node)| Node {
         id: node_id(i).0,
         name: node.name.clone(),
@@ -158,6 +162,7 @@ fn meta(scenario: &Scenario, config: &SimulationConfig, schemes: &Schemes) -> Me
             z,
         }),
     });
+
     let flows = scenario.flows.iter().map(|flow| schema::Flow {
         from: node_id(flow.from).0,
         to: node_id(flow.to).0,
@@ -172,6 +177,7 @@ fn meta(scenario: &Scenario, config: &SimulationConfig, schemes: &Schemes) -> Me
         layers: stream.layers.iter().map(layer).collect(),
         to: stream.receivers.iter().map(|receiver| node_id(receiver.node).0).collect(),
     });
+
     Meta {
         schema: SCHEMA,
         source: Source::Simulation,

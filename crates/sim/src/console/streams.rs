@@ -45,8 +45,11 @@ impl Streams {
         if self.streams.is_empty() {
             return Vec::new();
         }
+
+        // Every host is asked once. A look at each stream would otherwise ask all hosts again.
         let statuses = |host: &Host| host.stack().map(Stack::streams).unwrap_or_default();
         let all: Vec<_> = snapshot.hosts.iter().map(statuses).collect();
+
         for stream in &mut self.streams {
             let source = node_id(stream.from);
             let group = stream.group.as_str();
@@ -56,32 +59,40 @@ impl Streams {
                 let statuses = all.get(node)?.iter().map(|(_, status)| status);
                 statuses.into_iter().find(is_own)
             };
+
             if let Some(sending) = at(stream.from).and_then(|status| status.sending.as_ref()) {
                 sending_values(sending, stream.layers).tell(&mut stream.state);
             }
+
             for receiver in &mut stream.state.receivers {
                 let status = at(usize::from(receiver.node.saturating_sub(1)));
                 let Some(receiving) = status.and_then(|status| status.receiving.as_ref()) else {
                     continue;
                 };
+
                 let values = receiving_values(receiving, stream.layers);
                 values.tell(receiver);
                 receiver.bits = values.bytes.iter().map(|bytes| Count(bytes * 8)).collect();
                 let problem = receiving.problem.as_ref().map(ToString::to_string);
                 receiver.problem = problem.unwrap_or_default();
             }
+
+            // Packets dropped for want of room are summed over all nodes that carry the stream.
             let mut lost = vec![Count(0); stream.layers];
             for status in (0..all.len()).filter_map(at) {
                 let here = no_room(status, stream.layers);
                 lost.iter_mut().zip(here).for_each(|(all, here)| all.0 += here.0);
             }
             stream.state.no_room = lost;
+
+            // The tree is told from below: each node that forwards knows its parent.
             let parents = (0..all.len()).filter_map(|node| {
                 let parent = at(node).filter(|status| status.receivers > 0)?.parent?;
                 Some(Hop { node: node_id(node).0, parent: parent.0 })
             });
             stream.state.tree = parents.collect();
         }
+
         self.streams.iter().map(|stream| stream.state.clone()).collect()
     }
 }

@@ -56,6 +56,7 @@ impl Transfers {
         }
         self.places.insert(manifest.flow, self.flows.len());
         self.flows.push(manifest.flow);
+
         let receivers = outgoing.receivers.iter().map(|node| node.0);
         meta.transfers.push(Transfer {
             id: manifest.flow.to_string(),
@@ -66,12 +67,15 @@ impl Transfers {
             bytes: manifest.geometry.size().into(),
             generations: Some(manifest.geometry.batches()),
         });
+
+        // Counts are 0 at the start. All other values are unknown until a receiver tells.
         let receiver = |node| ReceiverState {
             node,
             innovative: Some(Count(0)),
             redundant: Some(Count(0)),
             ..ReceiverState::default()
         };
+
         self.states.push(TransferState {
             stage: Some(Stage::Waiting),
             packets: Some(Count(0)),
@@ -90,12 +94,15 @@ impl Transfers {
         let flow = self.flows[place];
         let state = &mut self.states[place];
         let transfer = u32::try_from(place).unwrap_or(u32::MAX);
+
+        // Node ids count from 1, places of hosts from 0.
         let source = usize::from(flow.source.0.saturating_sub(1));
         let status = |node: usize, direction| {
             let stack = snapshot.hosts.get(node).and_then(Host::stack);
             let all = stack.map(Stack::transfers).into_iter().flatten();
             all.into_iter().find(|t: &TransferStatus| t.flow == flow && t.direction == direction)
         };
+
         if let Some(mut sending) = status(source, Direction::Sending) {
             // A run ends with its transfer, before receivers had time to object.
             let is_said_done = sending.receivers.iter().all(|r| r.state.is_final());
@@ -115,6 +122,7 @@ impl Transfers {
                 let written = snapshot.hosts[node].storage().written_batches(flow);
                 receiver.complete = written.collect();
             }
+
             received_values(&status).tell(receiver);
             let begun = status.begun.map(|file::Begun { batch, rank, packets }| Rank {
                 generation: batch,

@@ -51,11 +51,14 @@ pub fn settling_time(link: &LinkConfig) -> Duration {
 pub fn check_traffic(scenario: &Scenario, text: &str) -> Result<Schemes, RunError> {
     let services = scenario.services();
     let text = if text == AUTO { scenario.scheme.as_deref().unwrap_or(AUTO) } else { text };
+
     let schemes = if text == AUTO {
         Schemes::default_of(&services).map_err(SchemesError::from)?
     } else {
         Schemes::read(text, services.first().copied().unwrap_or(ServiceKind::File))?
     };
+
+    // A scheme without traffic is a mistake: its result would say nothing.
     let idle = schemes.entries().find(|entry| !services.contains(&entry.service()));
     let Some(idle) = idle else { return Ok(schemes) };
     let missing = match idle.service() {
@@ -90,10 +93,12 @@ pub fn run(
     observers.into_iter().for_each(|observer| sim.observe(observer));
     let world = World { scenario, sim };
     let mut run = Run { world, stage: Stage::Measuring, progress, sharing: None };
+
     run.advance(Instant::default() + settling, |_| false)?;
     for entry in schemes.entries() {
         run.await_paths(entry.service())?;
     }
+
     let start = run.world.sim.now();
     let services = run.carry(&schemes, limit)?;
 
@@ -102,6 +107,7 @@ pub fn run(
     let World { mut sim, .. } = run.world;
     sim.finish().map_err(RunError::Observer)?;
     let seconds = (sim.now() - start).as_secs_f64();
+
     let trace = TraceOutcome {
         seed: scenario.seed,
         sealed: sim.config().sealed,
@@ -147,11 +153,13 @@ impl<P: FnMut(&Step<'_>) -> ControlFlow<()>> Run<'_, P> {
                 self.world.sim.finish().map_err(RunError::Observer)?;
                 return Ok(ended);
             }
+
             let step = Step { sim: &self.world.sim, stage: self.stage };
             if (self.progress)(&step).is_break() {
                 return Err(RunError::Interrupted);
             }
         }
+
         Ok(ended)
     }
 

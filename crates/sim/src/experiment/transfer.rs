@@ -50,6 +50,7 @@ impl Sending {
             let flow = world.sim.send(file)?;
             files.push(File { flow, from, to, contents });
         }
+
         let under_way = files.iter().map(|file| file.flow).collect();
         Ok(Self { files, start, seen: 0, under_way })
     }

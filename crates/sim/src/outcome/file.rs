@@ -22,15 +22,20 @@ impl TransferOutcome {
     pub fn of_files(files: Vec<Self>) -> Self {
         let bytes: u64 = files.iter().map(|file| file.bytes).sum();
         let sent: f64 = files.iter().map(|file| file.source_redundancy * file.bytes as f64).sum();
+
+        // A single file keeps its figure, unchanged by the rounding of a mean.
         let redundancy = match files.as_slice() {
             [only] => only.source_redundancy,
             _ => sent / bytes.max(1) as f64,
         };
+
         let mut all = Self { bytes, source_redundancy: redundancy, ..Self::default() };
         for (index, file) in files.into_iter().enumerate() {
             let receivers = file.receivers.into_iter();
             all.receivers.extend(receivers.map(|r| ReceiverOutcome { file: index as u64, ..r }));
             let listed = file.forwarders.into_iter();
+
+            // A node that forwards several files is listed once.
             let new: Vec<_> = listed.filter(|node| !all.forwarders.contains(node)).collect();
             all.forwarders.extend(new);
         }

@@ -75,6 +75,7 @@ pub(super) fn matrix(text: &str, file: &str) -> Result<Topology, ScenarioError> 
             format!("{rows} rows for {nodes} nodes"),
         ));
     }
+
     Ok(topology)
 }
 
@@ -131,12 +132,14 @@ pub(super) fn list(text: &str, file: &str) -> Result<Topology, ScenarioError> {
     for (at, line) in lines {
         let place = Place::line(file, at);
         let cells: Vec<_> = line.split(',').map(str::trim).collect();
+
         let [from, to, cell] = cells[..] else {
             return Err(ScenarioError::value(
                 place,
                 format!("{} fields: must be from,to,loss", cells.len()),
             ));
         };
+
         let mut index = |name: &str| -> Result<usize, ScenarioError> {
             if let Some(&index) = indices.get(name) {
                 return Ok(index);
@@ -146,6 +149,7 @@ pub(super) fn list(text: &str, file: &str) -> Result<Topology, ScenarioError> {
             indices.insert(name.to_owned(), topology.nodes.len() - 1);
             Ok(topology.nodes.len() - 1)
         };
+
         let ends = (index(from)?, index(to)?);
         if let Some(first) = given.insert(ends, at) {
             let message = format!("the link from `{from}` to `{to}` is given on line {first}, too");
@@ -153,6 +157,7 @@ pub(super) fn list(text: &str, file: &str) -> Result<Topology, ScenarioError> {
         }
         topology.links.push((ends.0, ends.1, loss(cell, place)?));
     }
+
     Ok(topology)
 }
 

@@ -336,10 +336,12 @@ impl Propagation {
             FadingName::Glomosim => Fading::Glomosim,
             FadingName::Nakagami => Fading::Nakagami { m: self.nakagami_m },
         };
+
         let path_loss = self.path_loss();
         let ranges = (self.range_m, self.sensing_range_m);
         let mut radios =
             RadioConfig::with_ranges(positions?, path_loss, fading, ranges.0, ranges.1);
+
         if let Some(dbm) = self.tx_power_dbm {
             radios = radios.at_power(dbm);
         }
@@ -348,6 +350,7 @@ impl Propagation {
         if let Some(dbm) = self.interference_floor_dbm {
             radios.interference_floor_dbm = dbm;
         }
+
         Ok(radios)
     }
 
@@ -378,6 +381,7 @@ impl Reception {
                 return Err("`sinr_db` belongs to the reception model `threshold`".into());
             }
         };
+
         config.preamble_sinr_db = self.preamble_sinr_db;
         config.capture_db = self.capture_db;
         config.noise_figure_db = self.noise_figure_db.or(config.noise_figure_db);

@@ -112,10 +112,12 @@ fn graph(text: &str, file: &str) -> Result<Graph, ScenarioError> {
         place: Place::line(file, error.line()),
         message: error.to_string(),
     };
+
     // Only a collection is read twice, so that errors in a graph keep their lines.
     let Ok(Collection { collection }) = serde_json::from_str(text) else {
         return serde_json::from_str(text).map_err(syntax);
     };
+
     let mut graphs = collection.into_iter().filter(|it| it["type"] == "NetworkGraph");
     match (graphs.next(), graphs.next()) {
         (Some(graph), None) => serde_json::from_value(graph).map_err(syntax),
@@ -250,6 +252,7 @@ fn directed(links: &[GraphLink], nodes: &Ends<'_>) -> Result<Directed, String> {
     let mut one_way = BTreeSet::new();
     for link in links {
         let ends = (nodes.find(&link.source)?, nodes.find(&link.target)?);
+
         if ends.0 == ends.1 && link.source != link.target {
             // Two interfaces of one node.
             continue;
@@ -257,9 +260,11 @@ fn directed(links: &[GraphLink], nodes: &Ends<'_>) -> Result<Directed, String> {
         if ends.0 == ends.1 {
             return Err(format!("a link joins `{}` to itself", link.source));
         }
+
         if link.properties.contains_key("delivery") {
             one_way.insert(ends);
         }
+
         let loss = loss(link)?;
         let best = stated.entry(ends).and_modify(|_| parallel += 1).or_insert(loss);
         *best = best.min(loss);

@@ -75,10 +75,12 @@ impl Reader<'_> {
                 );
                 return Err(ScenarioError::value(place, message));
             }
+
             let p = link_loss(link, &place)?;
             set(&mut loss, from, to, p, &place)?;
             set(&mut loss, to, from, link.loss_back.unwrap_or(p), &place)?;
         }
+
         Ok(Mesh { nodes, loss, mobility, notes: topology.notes })
     }
 
@@ -92,6 +94,8 @@ impl Reader<'_> {
         let fail = |place, message: &str| Err(ScenarioError::value(place, message));
         let place = self.topology_place(file.topology.table());
         let step_s = &file.topology.table().step_s;
+
+        // A step belongs to movement. Without paths it is a mistake, not a setting to pass over.
         if topology.paths.is_empty() {
             return match step_s {
                 None => Ok(None),
@@ -101,13 +105,16 @@ impl Reader<'_> {
                 ),
             };
         }
+
         if file.medium.table().propagation.is_none() {
             let message = "nodes that move need [medium.propagation]: it says how far they reach";
             return fail(place, message);
         }
+
         if are_listed {
             return fail(place, "the nodes are those of this file: give no `nodes` or `[[node]]`");
         }
+
         let seconds = step_s.as_ref().map_or(DEFAULT_STEP_S, |step| *step.get_ref());
         let step = Duration::from_nanos((seconds * 1e9) as u64);
         Ok(Some(Mobility { step, paths: topology.paths.clone() }))
@@ -138,16 +145,20 @@ impl Reader<'_> {
                 kinds.insert((RadioId(pair.0), RadioId(pair.1)), kind);
             }
         }
+
         Ok(kinds)
     }
 
     /// Returns the nodes of `nodes` or `[[node]]`.
     fn listed_nodes(&self, file: &File) -> Result<Vec<Node>, ScenarioError> {
         let mut nodes = Vec::new();
+
+        // Either list fixes the order of the indices, so there can be only one.
         if let (Some(_), Some(second)) = (file.nodes.0.first(), file.node.0.first()) {
             let message = "give `nodes` or `[[node]]`, not both";
             return Err(ScenarioError::value(self.place(&second.name), message));
         }
+
         let mut named: BTreeMap<&str, Place> = BTreeMap::new();
         let names = file.nodes.0.iter().chain(file.node.0.iter().map(|node| &node.name));
         for name in names {
@@ -158,15 +169,18 @@ impl Reader<'_> {
                 return Err(ScenarioError::value(place, message));
             }
         }
+
         for name in &file.nodes.0 {
             let node = Node { name: name.as_ref().clone(), position: None };
             add_node(&mut nodes, node, self.place(name))?;
         }
+
         for node in &file.node.0 {
             let place = self.place(&node.name);
             let position = position(node, &place)?;
             add_node(&mut nodes, Node { name: node.name.as_ref().clone(), position }, place)?;
         }
+
         Ok(nodes)
     }
 
@@ -211,6 +225,7 @@ impl Reader<'_> {
                            `fcd`, `ns2`, `uniform` and `grid`";
             return Err(ScenarioError::value(place, message));
         }
+
         let file::Topology { matrix, links, netjson, positions, uniform, grid, .. } = topology;
         if let Some(name) = matrix {
             self.topology_file(name, links::matrix)

@@ -43,6 +43,8 @@ fn put(table: &mut Table, key: &str, text: &str) -> Result<(), String> {
         let entry = place.entry(part).or_insert_with(|| Value::Table(Table::new()));
         place = entry.as_table_mut().ok_or_else(|| format!("`{part}` is not a table"))?;
     }
+
+    // The value that is there tells the type: text stays text, even if it looks like a number.
     let value = value(text, place.get(last));
     place.insert(last.to_owned(), value);
     Ok(())

@@ -60,6 +60,7 @@ pub(super) fn grid(grid: &Grid, place: Place) -> Result<Topology, ScenarioError>
         let message = format!("grid: `columns` times `rows` must be at most {MAX_RADIOS}");
         return Err(ScenarioError::value(place, message));
     }
+
     let at = |i: usize| Position {
         x: (i % columns) as f64 * spacing_m,
         y: (i / columns) as f64 * spacing_m,
@@ -117,12 +118,14 @@ pub(super) fn positions(text: &str, file: &str) -> Result<Topology, ScenarioErro
                 }
             }
         }
+
         let has = |column| named.contains(&column);
         let is_plane = has(Column::X) && has(Column::Y);
         let is_earth = has(Column::Latitude) && has(Column::Longitude);
         if is_plane == is_earth {
             return fail(at, format!("`{header}`: must have x and y, or lat and lon"));
         }
+
         columns = Some(named);
     }
 
@@ -133,6 +136,7 @@ pub(super) fn positions(text: &str, file: &str) -> Result<Topology, ScenarioErro
         let known = columns.as_deref().unwrap_or(&[Column::X, Column::Y, Column::Z]);
         let is_complete =
             |cells: &Vec<f64>| cells.len() == known.len() || columns.is_none() && cells.len() == 2;
+
         let Some(cells) = cells.ok().filter(is_complete) else {
             let allowed = match &columns {
                 None => "must be x,y or x,y,z in metres",
@@ -140,6 +144,7 @@ pub(super) fn positions(text: &str, file: &str) -> Result<Topology, ScenarioErro
             };
             return fail(at, format!("`{line}`: {allowed}"));
         };
+
         let value =
             |column| known.iter().zip(&cells).find(|(it, _)| **it == column).map(|it| *it.1);
         let z = value(Column::Z).unwrap_or(0.0);
@@ -152,13 +157,16 @@ pub(super) fn positions(text: &str, file: &str) -> Result<Topology, ScenarioErro
             }
             _ => [value(Column::X).unwrap_or(0.0), value(Column::Y).unwrap_or(0.0)],
         };
+
         // Not NaN either.
         if let Some(m) = [x, y, z].iter().find(|m| !(-FARTHEST_M..=FARTHEST_M).contains(*m)) {
             let message = format!("position {m:e}: must be within {FARTHEST_M:e} m of the origin");
             return fail(at, message);
         }
+
         positions.push(Position { x, y, z });
     }
+
     Ok(named(positions.into_iter()))
 }
 

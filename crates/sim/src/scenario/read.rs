@@ -53,8 +53,10 @@ pub(super) fn scenario(
     let Mesh { nodes, loss, mobility, notes } = reader.network(&file)?;
     let mtu = file.medium.table().mtu;
     let kinds = reader.link_kinds(&file, &nodes)?;
+
     let network = Network { nodes: &nodes, loss, kinds };
     let medium = reader.medium(&file.medium.0, network, mtu, file.seed)?;
+
     if let (Some(_), ChannelConfig::Radio(radio)) = (&mobility, &medium.channel)
         && radio.shadowing_db > 0.0
     {
@@ -72,6 +74,7 @@ pub(super) fn scenario(
         least: Duration::from_secs_f64(table.table().least_s),
         most: Duration::from_secs_f64(table.table().most_s),
     });
+
     let traffic: Result<Vec<_>, _> =
         file.traffic.0.iter().map(|traffic| reader.traffic(traffic, &nodes)).collect();
     let flows: Result<Vec<_>, _> =
@@ -106,6 +109,7 @@ pub(super) fn scenario(
         let usual = scenario.services().first().copied().unwrap_or(ServiceKind::File);
         Schemes::read(scheme.get_ref(), usual).map_err(wrong)?;
     }
+
     Ok(scenario)
 }
 
@@ -157,6 +161,7 @@ impl Reader<'_> {
             },
             _ => return fail(self.place(&traffic.from), "give `size` or `file`, one of them"),
         };
+
         let allowance = Allowance {
             background: traffic.background.and_then(Background::of),
             limit_bps: traffic.limit.map(|limit| limit.0),

@@ -73,12 +73,14 @@ pub(super) fn text(path: &Path) -> Result<String, ScenarioError> {
     if bytes.starts_with(&GZIP) {
         bytes = read(Box::new(MultiGzDecoder::new(bytes.as_slice())))?;
     }
+
     let invalid = |problem: String| failed(Error::new(ErrorKind::InvalidData, problem));
     if let Some((_, program)) = COMPRESSED.iter().find(|(first, _)| bytes.starts_with(first)) {
         return Err(invalid(format!(
             "compressed by {program}: only gzip is read, unpack it first"
         )));
     }
+
     decode(bytes).map_err(|problem| invalid(problem.to_string()))
 }
 

@@ -95,6 +95,7 @@ impl SimulationConfig {
                 engines.insert(name.clone(), toml::Value::Table(section.clone()));
             }
         }
+
         Ok(Self {
             medium: scenario.medium_config(),
             names: scenario.nodes.iter().map(|node| node.name.clone()).collect(),
@@ -217,6 +218,7 @@ impl SimulationConfig {
         for link in loss.links() {
             hears[link.to.0].insert(node_id(link.from.0), 1.0 - link.loss);
         }
+
         let mut topology = Topology::new(self.route.min_delivery);
         for (i, (name, hears)) in self.names.iter().zip(hears).enumerate() {
             let state = LinkState {
@@ -228,6 +230,7 @@ impl SimulationConfig {
             };
             topology.learn(node_id(i), state);
         }
+
         Ok(Some(Arc::new(topology)))
     }
 }

@@ -38,6 +38,7 @@ impl Simulation {
                 }
             }
         }
+
         false
     }
 
@@ -166,6 +167,7 @@ impl Simulation {
                 let _ = self.medium.supply(now.as_nanos(), radio, access, frame);
             }
         }
+
         self.handle_due(node);
     }
 
@@ -192,6 +194,7 @@ impl Simulation {
         }
 
         self.handle_datagram(node, &frame);
+
         if rng::unit(&mut self.disturbance) < duplicate {
             self.handle_datagram(node, &frame);
         }
@@ -226,6 +229,7 @@ impl Simulation {
         };
         let heard_by = heard_by.map(|radios| radios.iter().map(|radio| node_id(radio.0)).collect());
         let report = TxReport { result, airtime: Duration::from_nanos(airtime_ns), heard_by };
+
         let host = &mut self.hosts[node];
         if let Some(stack) = &mut host.stack {
             stack.at(self.now, &mut host.storage).handle_tx_report(report);

@@ -89,6 +89,7 @@ impl Connection {
     ) -> Self {
         let client = Endpoint { address: addresses[0], port: CLIENT_PORT };
         let server = Endpoint { address: addresses[1], port: SERVER_PORT };
+
         Self {
             client: Sender::new([client, server], behaviour, size),
             server: Receiver::new([server, client], behaviour),

@@ -73,6 +73,7 @@ impl Observer {
         } else {
             self.outstanding.push_back((segment.end(), now));
         }
+
         if self.highest.is_none_or(|highest| before(highest, segment.end())) {
             self.highest = Some(segment.end());
         }
@@ -95,6 +96,7 @@ impl Observer {
             newest = Some(sent);
             self.outstanding.pop_front();
         }
+
         if let Some(sent) = newest {
             let rtt = now - sent;
             self.rtt_sum += rtt;

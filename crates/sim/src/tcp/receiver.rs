@@ -138,6 +138,8 @@ impl Receiver {
         let touches = |(b, e): &(&u64, &u64)| **b <= end && **e >= begin;
         let joined: Vec<u64> =
             self.out_of_order.iter().filter(touches).map(|(begin, _)| *begin).collect();
+
+        // Joined ranges are taken out, also of the order of reports: one range stands for all.
         for other in joined {
             begin = begin.min(other);
             end = end.max(self.out_of_order.remove(&other).unwrap_or(end));
@@ -167,6 +169,7 @@ impl Receiver {
             let end = self.out_of_order.get(begin);
             *place = end.map(|end| (number(*begin), number(*end)));
         }
+
         let segment = Segment {
             sequence: if syn { self.first } else { self.first.wrapping_add(1) },
             acknowledged: Some(number(self.received)),
@@ -176,6 +179,7 @@ impl Receiver {
             sack,
             payload: Vec::new(),
         };
+
         let [own, peer] = self.ends;
         self.outgoing.push_back(segment.write(own, peer, self.behaviour.packet));
     }

@@ -65,6 +65,7 @@ impl Segment {
             timestamp: Some(TcpTimestampRepr::new(value, echo)),
             payload: &self.payload,
         };
+
         let ip = Ipv4Repr {
             src_addr: from.address,
             dst_addr: to.address,
@@ -80,6 +81,7 @@ impl Segment {
         ip.emit(&mut out, &checksums);
         let mut out = TcpPacket::new_unchecked(out.payload_mut());
         tcp.emit(&mut out, &from.address.into(), &to.address.into(), &checksums);
+
         bytes
     }
 
@@ -97,9 +99,12 @@ impl Segment {
         let to = ip.dst_addr().into();
         let tcp = TcpPacket::new_checked(ip.payload()).ok()?;
         let tcp = TcpRepr::parse(&tcp, &from, &to, &ChecksumCapabilities::default()).ok()?;
+
         let syn = tcp.control == TcpControl::Syn;
         let window = usize::from(tcp.window_len);
         let timestamps = tcp.timestamp.map(|t| Timestamps { value: t.tsval, echo: t.tsecr });
+
+        // The window of a SYN is never scaled (RFC 7323, 2.2).
         Some(Self {
             sequence: tcp.seq_number.0 as u32,
             acknowledged: tcp.ack_number.map(|number| number.0 as u32),

@@ -215,6 +215,7 @@ impl Sender {
         if acknowledged < self.una || acknowledged > self.next {
             return;
         }
+
         self.peer_window = segment.window;
         self.echo = segment.timestamps.value;
 
@@ -232,6 +233,7 @@ impl Sender {
             self.write(&self.segment(now, self.next, Vec::new()));
             return self.transmit(now);
         }
+
         if self.phase != Phase::SynSent {
             self.handle_acknowledgment(acknowledged, &segment, now);
         }
@@ -336,6 +338,7 @@ impl Sender {
             delivered.oldest_rtt.get_or_insert(rtt);
             delivered.newest_rtt = Some(rtt);
         }
+
         self.highest = self.highest.max(sent.end);
 
         // If a retransmission is acknowledged faster than any round-trip time, the acknowledgment
@@ -409,6 +412,7 @@ impl Sender {
         let Some(length) = self.new_segment() else { return };
         let begin = self.next;
         let end = self.next + length as u64;
+
         self.next = end;
         self.transmissions += 1;
         self.segments.push_back(SentSegment {

@@ -125,10 +125,10 @@ impl Control {
         frame: &Frame<'_>,
         arrival: Arrival,
     ) {
+        // A pinned topology was given from outside: nothing is measured or believed.
         if self.route.is_pinned() {
             return;
         }
-        // A pinned topology was given from outside (above): nothing is measured or believed.
         let handled = match frame.kind {
             HELLO => return self.handle_hello(cx, frame, arrival),
             // A probe is nothing but length. That it was heard is counted below this layer.
@@ -157,32 +157,45 @@ impl Control {
         let Ok((mut hello, proofs)) = read_hello(&mut reader) else {
             return cx.counters.drop(DropReason::Malformed);
         };
+
+        // Proofs come before all else: they decide whether the rest of this hello counts.
         let is_current = self.peers.handle_proofs(&header, &proofs, cx.now);
         if self.peers.take_urgency() {
             self.link.hasten(cx.now, cx.rng);
         }
+
         if frame.sender == cx.me {
             return;
         }
+
+        // A start without proof may be a recording. It tells which versions it speaks, no more.
         if !is_current {
             return self.link.note_greeting(hello.versions(header.version).newest, cx.now);
         }
+
         if self.route.trust.is_outcast(frame.sender, cx.now) {
             // It may have another certificate meanwhile.
             self.route.trust.want(frame.sender, frame.sender, cx.now);
             return cx.counters.drop(DropReason::Untrusted);
         }
+
+        // A promise of a long interval would keep a dead neighbour alive, so it is bounded.
         hello.interval = hello.interval.min(self.link.longest_promise());
         self.told_uses = hello.uses.map(|uses| Told { by: frame.sender, uses });
         let Header { version, counter, .. } = header;
         let received = Received { version, start: frame.start, counter, at: cx.now };
+
+        // A start that is new may not know of the revocations that this node holds.
         if !self.link.knows_start(frame.sender, frame.start) {
             self.route.trust.note_new_neighbor();
         }
+
         // A hello that another overtook brings back no neighbour that was given up.
         if !is_late && !self.link.handle_hello(cx.me, frame.sender, &hello, received, cx.rng) {
             cx.counters.drop(DropReason::Full);
         }
+
+        // States are read even if their sender finds no room as a neighbour.
         self.route.handle_states(cx, frame.sender, hello.digest, reader);
     }
 
@@ -271,11 +284,14 @@ impl Control {
             out.resize(out.len() + PROBE_LEN.min(cx.mtu), 0);
             return filled(PROBE);
         }
+
         let hello_is_due = self.link.is_hello_due(cx.now);
         // States mean nothing without the keys of their origins.
         if !hello_is_due && self.may_spend() && self.route.trust.is_due(cx.now) {
             return filled(self.route.trust.fill(cx.mtu, cx.now, out)?);
         }
+
+        // Questions are answered by many bytes. They wait until hellos and states are said.
         let states_are_due = self.may_spend() && self.route.are_states_due(cx.now);
         if !hello_is_due && !states_are_due {
             return match self.route.fill_question(cx.mtu, out)? {
@@ -284,6 +300,8 @@ impl Control {
                 Asked::Request => filled(REQUEST),
             };
         }
+
+        // A hello costs a header in any case, so states that are due ride in its frame.
         let start = out.len();
         let digest = self.route.digest();
         let hello = self.link.hello(digest, self.uses, cx.now, cx.rng);
@@ -295,6 +313,8 @@ impl Control {
             let room = cx.mtu - (out.len() - start);
             self.route.fill_states(cx, room, hello_is_due, out);
         }
+
+        // States that did not fit go before proofs next time, and the other way round after that.
         let states_wait = self.may_spend() && self.route.are_states_due(cx.now);
         self.are_proofs_late = !proofs.is_empty() && states_wait;
         filled(HELLO)

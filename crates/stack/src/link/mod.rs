@@ -320,6 +320,7 @@ impl Link {
         received: Received,
         rng: &mut ChaCha8Rng,
     ) -> bool {
+        // A neighbour misses us. It is answered soon, but not in step with the answers of others.
         if hello.asks.contains(&me) {
             let soon = received.at + ANSWER_JITTER.mul_f64(unit(rng));
             let at = soon.max(self.said_hello + LEAST_PAUSE);
@@ -404,6 +405,7 @@ impl Link {
                 continue;
             }
 
+            // A doubtful neighbour stays a neighbour. One whose silence is odd is asked at once.
             if n.chance(self.busy, now) * others < DOUBT {
                 self.doubtful.insert(node);
             }
@@ -574,6 +576,8 @@ impl Link {
         } else {
             self.interval = (self.interval * 2).clamp(quick, longest);
         }
+
+        // An answer keeps its distance from this hello.
         self.said_hello = now;
 
         // Nodes that begin at the same time, after a power failure, and do not hear each other
@@ -590,6 +594,8 @@ impl Link {
             }
         }
 
+        // Neighbours that we miss are named, so that others that miss them, too, are surer of it.
+        // The list is short, so silence over the best links goes first.
         self.answers_due = self.answers().collect();
         let late =
             self.neighbors.iter().filter(|(node, n)| n.missed(now) > 0 && !asks.contains(node));
@@ -599,6 +605,7 @@ impl Link {
         let long_address = self.address.and_then(RadioAddress::long);
         let most_late = MAX_LATE - long_address.map_or(0, |_| LONG_ADDRESS_NODES);
         let late = late.into_iter().take(most_late).map(|(node, _)| node).collect();
+
         let version = self.hello_version(now);
 
         // The promise is the longest interval: the hello that lengthens it may be lost.

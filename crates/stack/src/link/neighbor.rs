@@ -116,8 +116,11 @@ impl Neighbor {
     pub(super) fn handle_hello(&mut self, hello: &Hello, received: Received) {
         let (counter, _, before) = self.hello;
         if received.counter <= counter {
+            // The hello was overtaken: its counts are older than those we have.
             return;
         }
+
+        // The counts wrap at 16 bits. No more frames of a kind can be lost than counters were used.
         let [short, long] = hello.counts();
         let frames = received.counter - counter;
         let sent = |now: u16, before: u16| u32::from(now.wrapping_sub(before)).min(frames);
@@ -130,6 +133,7 @@ impl Neighbor {
         self.long.add(sent(long, before[1]), self.long_heard, clear);
         self.short_heard = 0;
         self.long_heard = 0;
+
         self.hello = (received.counter, received.at, [short, long]);
         self.interval = hello.interval;
         self.missing = hello.missing().collect();

@@ -36,6 +36,8 @@ impl Share {
             return false;
         }
         let heard = heard.min(sent);
+
+        // Memory fades by frames, not by time: a quiet link keeps what it has shown.
         let keep = 1.0 / (1.0 + f64::from(sent) / MEMORY);
         self.sent = self.sent * keep + f64::from(sent) * clear;
         self.heard = self.heard * keep + f64::from(heard);
@@ -50,6 +52,7 @@ impl Share {
         for index in 0..bits {
             self.recent = self.recent << 1 | u32::from(index < arrived);
         }
+
         self.known = self.known.saturating_add(sent).min(MOST_RECENT);
         self.forget_before_a_step()
     }

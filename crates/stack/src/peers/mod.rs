@@ -192,6 +192,7 @@ impl Peers {
         let trusting = self.trusting;
         let counter = self.ours.1;
         let sender = self.sender(header.sender, now);
+
         // A start that was not heard before. It is believed at once only if it follows the current
         // start, and that can have run out of counters. All others prove themselves.
         if sender.start(header.salt).is_none() {
@@ -206,6 +207,7 @@ impl Peers {
                 sender.make_current(header.salt, counter);
             }
         }
+
         let Some(start) = sender.starts.iter_mut().find(|s| s.salt == header.salt) else {
             return Trust::Unproven;
         };
@@ -219,6 +221,7 @@ impl Peers {
         } else {
             start.window.record_unproven(header.counter, now)
         };
+
         let silence = now.since(start.heard_at);
         if !is_late {
             start.heard_at = now;
@@ -232,6 +235,7 @@ impl Peers {
         } else if start.state == State::Current {
             return Trust::Current { is_late };
         }
+
         start.asks = REPEATS;
         Trust::Unproven
     }
@@ -240,12 +244,14 @@ impl Peers {
     pub(crate) fn handle_proofs(&mut self, header: &Header, proofs: &Proofs, now: Instant) -> bool {
         let (me, (salt, counter)) = (self.me, self.ours);
         let is_start_of_ours = |heard: &Heard| heard.node == me && heard.start == salt.start();
+
         // An honest hearer names only what it heard. No recording can name it before we send it.
         self.is_forged |=
             proofs.echoes.iter().any(|heard| is_start_of_ours(heard) && heard.counter > counter);
         let is_ours = |heard: &&Heard| is_start_of_ours(heard) && heard.counter <= counter;
         let echo = proofs.echoes.iter().find(is_ours).map(|heard| heard.counter);
         let asks_us = proofs.asked.contains(&me) || proofs.doubted.contains(&me);
+
         let Some(sender) = self.senders.get_mut(&header.sender) else { return false };
         let floor = sender.floor;
         if let Some(start) = sender.start_mut(header.salt) {
@@ -255,6 +261,8 @@ impl Peers {
             start.echoes = if wants_echo { REPEATS } else { 0 };
             self.is_urgent |= wants_echo;
         }
+
+        // An echo of a frame older than the floor may have been recorded before the silence.
         if echo.is_some_and(|echo| echo >= floor) {
             sender.prove(header.salt, header.counter, counter, now);
         }
@@ -310,6 +318,8 @@ impl Peers {
                 }
             }
         }
+
+        // Echoes prove this node to its neighbours, so they get room before vouches for others.
         for (node, sender) in self.senders.iter_mut().filter(|(_, sender)| sender.owes_vouch) {
             let Some(current) = sender.current() else { continue };
             if proofs.vouches.len() < MAX_VOUCHES && room.heard() {
@@ -335,6 +345,7 @@ impl Peers {
                 }
             }
         }
+
         proofs
     }
 
@@ -405,15 +416,19 @@ impl Sender {
             self.asks = 0;
             return;
         }
+
         // A start that was superseded can only prove itself if its node still runs.
         if state == State::Superseded {
             self.duplicate_at = Some(now);
         }
+
         let is_duplicate = self.duplicate_at.is_some_and(|at| now.since(at) < DUPLICATE);
         let is_there = |start: &Start| now.since(start.heard_at) < HOLD;
         if is_duplicate && self.current().is_some_and(is_there) {
             return;
         }
+
+        // Recordings from before the proof may still arrive: the window begins above them.
         self.make_current(salt, ours);
         if let Some(start) = self.start_mut(salt) {
             start.window = Window::after(heard, now);

@@ -115,31 +115,38 @@ impl Window {
     /// Records an authentic frame, for which [`place`](Self::place) returned a place. Returns it.
     pub(super) fn record(&mut self, counter: u32, now: Instant) -> Place {
         let place = self.place(counter, now).unwrap_or(Place::Late);
+
+        // The window from before a jump closes once frames from there are too old to come.
         if self.skipped(now).is_none() {
             self.skipped = None;
         }
+
         if counter > self.highest() {
             if counter - self.highest() > REORDERED && self.skipped.is_none() {
                 let window = self.window.clone();
                 self.skipped = Some(Skipped { window, below: counter, since: now });
             }
+
             // The earlier mark is old by now, or the new one is.
             let apart = self.raised_at.since(self.marks[1].at).max(now.since(self.raised_at));
             if apart >= TOO_OLD {
                 let latest = Mark { counter: self.highest(), at: self.raised_at };
                 self.marks = [self.marks[1], latest];
             }
+
             self.raised_at = now;
             self.window.record(counter);
         } else {
             if let Some(skipped) = self.skipped.as_mut().filter(|s| counter < s.below) {
                 skipped.window.record(counter);
             }
+
             // The window decides alone once the counters before a jump are closed.
             if self.window.is_new(counter) {
                 self.window.record(counter);
             }
         }
+
         place
     }
 

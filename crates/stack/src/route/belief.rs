@@ -66,14 +66,20 @@ impl Leaps {
         epoch: u64,
         now: Instant,
     ) -> bool {
+        // No clock is beyond the last date. Above it, one step from the known epoch is plausible.
         let next = known.map_or(0, |known| known.saturating_add(STEP));
         if epoch <= next.max(LAST_DATE) {
             return epoch < MAX_EPOCH;
         }
+
+        // This node may have missed many steps. One lie must not use up the numbers, so a leap
+        // counts only once it was told for some time.
         let longest = if known.is_some() { LAST_DATE + LONGEST_LEAP } else { MAX_EPOCH - 1 };
         if epoch > longest {
             return false;
         }
+
+        // A silence begins the wait again: rare lies do not add up.
         make_room(&mut self.0, &node, MAX_LEAPS, |leap| leap.told_at);
         let leap = self.0.entry(node).or_insert(Leap { since: now, told_at: now });
         if now.since(leap.told_at) >= SILENCE {
@@ -107,17 +113,20 @@ impl Route {
     /// Handles what another node tells of this one: from before a restart that forgot its epoch, of
     /// another node with the same id, or a lie.
     pub(super) fn handle_own(&mut self, told: &Told<'_>, now: Instant) {
+        // A change tells only low bits of its epoch. If they differ, it is not of our present one.
         let epoch = match told.form {
             Form::Whole { epoch, .. } => epoch,
             Form::Change { epoch_bits, .. } if self.epoch as u16 == epoch_bits => self.epoch,
             Form::Change { .. } => return,
         };
+
         if epoch > self.epoch {
             // An epoch that others do not believe is not answered: they would not believe us.
             if self.leaps.is_plausible(self.me, Some(self.epoch), epoch, now) {
                 self.belied.epoch = self.belied.epoch.max(Some(epoch));
             }
         } else if epoch == self.epoch && told.seq > self.seq {
+            // No room would be left above this number, so the next epoch is begun.
             if told.seq >= u32::MAX / 2 {
                 self.belied.epoch = self.belied.epoch.max(Some(epoch));
             } else {
@@ -127,6 +136,7 @@ impl Route {
         } else if (epoch, told.seq) == (self.epoch, self.seq) && self.is_unlike_own(told) {
             self.belied.by_version = true;
         }
+
         self.answer_lies(now);
     }
 
@@ -152,16 +162,21 @@ impl Route {
         if !is_belied || now < self.belied.next {
             return;
         }
+
         if now.since(self.belied.next) >= CALM {
             self.belied.answers = 0;
         }
+
+        // Two nodes with one id would answer each other for ever. Pauses grow with each answer.
         self.belied.next = now + ANSWERS.pause(self.belied.answers);
         self.belied.answers += 1;
         self.belied.by_version = false;
+
         if let Some(epoch) = self.belied.epoch.take().filter(|epoch| *epoch >= self.epoch) {
             self.epoch = epoch + 1;
             self.seq = 0;
         }
+
         // The whole mesh is told the whole state, however much it was told lately.
         self.is_unlike_told = true;
         self.announced_at = None;

@@ -52,22 +52,26 @@ pub(super) fn all(
     neighbors: &BTreeSet<NodeId>,
     inbound: &Links,
 ) -> Vec<Hearer> {
+    // A neighbour measures our frames, so its own word counts before our measurement of it.
     let hears = |node: &NodeId| topology.state(*node).map_or(&NO_LINKS, |state| &state.hears);
     let reached = neighbors.iter().filter_map(|n| Some((*n, *hears(n).get(&me)?)));
     let measured = |(node, reached): (NodeId, f64)| {
         let both = inbound.get(&node).map_or(0.0, |heard| reached * heard);
         (node, Via { reached, both })
     };
+
     // In ascending order, as neighbours are.
     let vias: Vec<(NodeId, Via)> = reached.map(measured).collect();
     let via = |node: &NodeId| {
         let at = vias.binary_search_by_key(node, |(node, _)| *node).ok()?;
         Some(&vias[at].1)
     };
+
     let hearer = |node: &NodeId| {
         let heard = inbound.get(node).copied().unwrap_or(UNMEASURED);
         let told = via(node).map(|via| via.reached);
         let delivery = told.unwrap_or(heard);
+
         // The best delivery over a neighbour of both, and of any link to the node; and the best
         // quality over a neighbour of both.
         let mut over = delivery;
@@ -81,17 +85,20 @@ pub(super) fn all(
                 other = other.max(via.both.min(last * topology.delivery(*node, *between)));
             }
         }
+
         // Another neighbour of both passes on what it hears from us. If there is a good one,
         // whoever reaches the node best will have the news. If there is none, the node may
         // depend on us, however well it hears those behind it.
         let best = if over >= POOR * any { any } else { over };
         let is_served = told.is_some() && delivery > POOR * best;
         let weight = if is_served { delivery / best } else { 0.0 };
+
         // Only who also hears the node well knows what it lacks.
         let quality = delivery * heard;
         let relies = quality > POOR * other;
         Hearer { node: *node, delivery, weight, quality, relies }
     };
+
     neighbors.iter().map(hearer).collect()
 }
 

@@ -236,8 +236,11 @@ impl Route {
         if now < self.next_look && !link.is_answer_due(now) {
             return;
         }
+
         self.next_look = now + LOOK;
         self.answer_lies(now);
+
+        // Links come first: all that follows depends on which neighbours are there.
         let topology = &self.topology;
         let is_lost = |node, since| doubt::is_lost_with_others(topology, &self.lost, node, since);
         let (mut gone, is_news) = link.review(now, |from, to| topology.delivery(from, to), is_lost);
@@ -249,10 +252,13 @@ impl Route {
             link.forget(node);
             gone.push(node);
         }
+
         if now >= self.next_sweep {
             self.next_sweep = now + SWEEP;
             self.sweep(now);
         }
+
+        // A lost neighbour is news at once. Other changes wait for the next look at our links.
         self.note_lost(&self.surely_lost(&gone), now);
         let changes = is_news || !gone.is_empty() || now >= self.next_own;
         if changes && now >= self.started + FIRST_LOOK {
@@ -260,14 +266,18 @@ impl Route {
             let hears = self.best_that_fit(link.inbound());
             self.announce_if_worth(hears, now);
         }
+
         let neighbors = link.heard();
         self.doubt_links_to(gone, &neighbors);
+
+        // Hearers depend on the whole topology, so they are computed anew only now and then.
         if now >= self.next_hearers || !self.spread.knows(&neighbors) {
             self.next_hearers = now + LOOK_AT_HEARERS;
             self.repair.retain(|node| neighbors.contains(&node));
             let inbound: Links = link.inbound().collect();
             self.spread.set_hearers(hearer::all(&self.topology, self.me, &neighbors, &inbound));
         }
+
         // A neighbour compares with those that reach it well. Of one whose state nobody has told us
         // we do not know who they are.
         let quality = |node| {
@@ -275,6 +285,7 @@ impl Route {
             let hearer = self.spread.hearer(node)?;
             (!is_known || hearer.is_ours_to_repair()).then_some(hearer.quality)
         };
+
         if let Some((neighbor, told)) = self.repair.begin(&self.topology, self.digest, quality, now)
         {
             told.into_iter().for_each(|origin| self.spread.tell(origin, neighbor, now));
@@ -367,6 +378,8 @@ impl Route {
     fn handle_state(&mut self, cx: &mut Context<'_>, sender: NodeId, told: &Told<'_>) {
         let origin = told.origin;
         let known = self.topology.state(origin);
+
+        // Versions first: a copy or an old state is the common case, and costs no signature check.
         let learned = match told.form {
             // No epoch has really come so far, and nothing could outlive it.
             Form::Whole { epoch, .. } if epoch >= MAX_EPOCH => {
@@ -377,9 +390,12 @@ impl Route {
                 if known.is_some_and(|known| known.version >= version) {
                     return self.note_copy(sender, origin);
                 }
+
                 if self.forgotten.get(&origin).is_some_and(|(old, _)| *old >= version) {
                     return cx.counters.drop(DropReason::Stale);
                 }
+
+                // A made-up epoch far ahead would outlive all true states of the node.
                 let known = known.map(|known| known.version.0);
                 if !self.leaps.is_plausible(origin, known, epoch, cx.now) {
                     return cx.counters.drop(DropReason::Unproven);
@@ -387,20 +403,27 @@ impl Route {
                 told.whole()
             }
             Form::Change { epoch_bits, .. } => {
+                // A change builds on a state that we have. Low bits tell if it is of its epoch.
                 let same_epoch = known.filter(|known| known.version.0 as u16 == epoch_bits);
                 if same_epoch.is_some_and(|known| known.version.1 >= told.seq) {
                     return self.note_copy(sender, origin);
                 }
+
                 self.as_told(origin).and_then(|known| told.applied_to(&known))
             }
         };
+
         let Some(state) = learned else {
             // We lack what the change builds on.
             return self.repair.want(origin, sender, cx.now);
         };
+
+        // Room is checked before the signature: made-up nodes must be cheap to refuse.
         if known.is_none() && self.topology.len() >= MAX_NODES {
             return cx.counters.drop(DropReason::Full);
         }
+
+        // The signature covers the whole state, so a change is checked after it was applied.
         let signature = told.signature.as_ref();
         let contents = state::signed_contents(origin, &state);
         let claim = Claim { origin, state: &state, signature, sender };
@@ -420,20 +443,27 @@ impl Route {
         let before = known.map(|known| (known.version.0, known.base));
         let is_far_news = before.is_none_or(|before| before < (state.version.0, state.base));
         let goes_on = if told.scope == EVERYWHERE { is_far_news } else { told.scope > 0 };
+
+        // Lost links show only beside the old state, so they are looked for before it is replaced.
         let lost = known.map(|known| doubt::lost_links(known, &state)).unwrap_or_default();
         self.note_lost(&lost, cx.now);
         let version = state.version;
         self.store(origin, Some(state), cx.now);
         self.keep_signature(origin, version, told.signature);
         self.repair.note_learned(origin);
+
         if !goes_on {
             return self.spread.withdraw(origin);
         }
+
+        // Each hop takes one off the scope.
         let left = if told.scope == EVERYWHERE { EVERYWHERE } else { told.scope - 1 };
         let change = match told.form {
             Form::Whole { .. } => None,
             Form::Change { since, .. } => Some(Change { since, links: told.links().collect() }),
         };
+
+        // Neighbours that heard the sender, too, need not hear it from us.
         let covered = self.covered(sender);
         let reach = (left, told.urgent);
         self.spread.pass_on(origin, reach, change, &covered, cx.now, &mut *cx.rng);
@@ -465,7 +495,9 @@ impl Route {
         if to == self.me && !self.repair.may_answer(sender, all, all, cx.now) {
             cx.counters.drop(DropReason::Full);
         } else if to == self.me {
+            // Both would otherwise compare at the same time, and tell each other the same states.
             self.repair.postpone(cx.now);
+
             // It is told unasked only what it depends on us for.
             let quality = |hearer: &Hearer| if hearer.relies { hearer.quality } else { 1.0 };
             let quality = self.spread.hearer(sender).map_or(1.0, quality);
@@ -487,6 +519,8 @@ impl Route {
         if to != self.me {
             return Ok(());
         }
+
+        // Ranges that overlap would make this node answer for a state several times.
         let lists: Vec<_> = repair::apart(lists, |list| (list.first, list.last)).collect();
         let in_range = |list: &List| self.topology.states_between(list.first, list.last);
         let states = lists.iter().map(|list| in_range(list).count()).sum();
@@ -507,6 +541,7 @@ impl Route {
                     self.spread.tell(origin, sender, soon(cx));
                 }
             }
+
             // A version that this node knew and forgot is not asked for again: the origin is gone.
             for (origin, version) in theirs {
                 let known = self.topology.state(origin).map(|s| (s.version.0, s.base));
@@ -562,13 +597,17 @@ impl Route {
                 self.spread.withdraw(origin);
                 continue;
             };
+
             let signature = self.signature_of(origin, &state);
             let signature = signature.as_ref();
             let is_signed = signature.is_some();
+
+            // The length is computed beforehand: a state that does not fit waits, uncut.
             let len = change.map_or_else(
                 || state::whole_len(&state, is_signed),
                 |change| state::change_len(change.links.len(), is_signed),
             );
+
             // A state that came in a larger frame than ours take goes no further here.
             if len > self.longest {
                 self.spread.withdraw(origin);
@@ -577,6 +616,7 @@ impl Route {
             if out.len() - start + len > room {
                 break;
             }
+
             match change {
                 None => state::write_whole(out, origin, reach, &state, signature),
                 Some(change) => state::write_change(out, origin, reach, &state, change, signature),
@@ -602,20 +642,25 @@ impl Route {
 
     /// Stores the state of a node, or removes it.
     fn store(&mut self, node: NodeId, state: Option<LinkState>, now: Instant) {
+        // The digest is the exclusive or of all hashes: a change costs two, not a pass over all.
         let before = repair::hash(node, self.topology.state(node));
         let changed = before ^ repair::hash(node, state.as_ref());
         self.digest ^= changed;
         self.repair.note_news(node, changed, now);
+
+        // Hundreds of nodes in a simulation know the same state. It is kept once for all.
         let shared = &self.shared;
         let state = state.map(|state| match shared {
             Some(shared) => shared.share(node, state),
             None => Arc::new(state),
         });
+
         let name = |state: &LinkState| state.name.clone();
         let told = state.as_deref().map(name);
         if told != self.topology.state(node).map(name) {
             self.names.note(node, told.is_some(), now);
         }
+
         let topology = Arc::make_mut(&mut self.topology);
         match state {
             Some(state) => drop(topology.learn(node, state)),

@@ -51,16 +51,22 @@ impl Route {
     pub(super) fn best_that_fit(&self, heard: impl Iterator<Item = (NodeId, f64)>) -> Links {
         let said = self.topology.state(self.me).map(|state| &state.hears);
         let is_said = |node: &NodeId| said.is_some_and(|said| said.contains_key(node));
+
         // A link that was announced stays while it is nearly usable.
         let least = self.config.min_delivery;
         let enough = |node: &NodeId| if is_said(node) { STAYS * least } else { least };
+
         let heard = heard.filter(|(node, d)| *d >= enough(node));
         let heard = heard.map(|(node, d)| (node, d.max(least)));
         let worth =
             |(node, d): &(NodeId, f64)| d + if is_said(node) { self.config.change } else { 0.0 };
+
+        // Deliveries are told in quanta, so links are ranked as the mesh will read them.
         let carried = heard.map(|(node, d)| (node, state::delivery(state::quantum(d))));
         let mut heard: Vec<(NodeId, f64)> = carried.filter(|(_, d)| *d > 0.0).collect();
         heard.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.0.cmp(&b.0)));
+
+        // Signature, name and profile take room that links could have.
         let is_signed = self.trust.signs();
         heard.truncate(state::links_that_fit(self.longest, &self.name, &self.profile, is_signed));
         heard.into_iter().collect()
@@ -82,6 +88,7 @@ impl Route {
         if since < seconds(self.config.min_interval_s) {
             return;
         }
+
         // Links that have changed by much since the mesh was told, and may be on a shortest path:
         // no way over one other neighbour is clearly shorter. A link that is gone counts however
         // poor it was, or the mesh would never learn of it.
@@ -91,11 +98,13 @@ impl Route {
         let changed = changed.map(|(node, by)| (node, by, self.detour(node, &hears)));
         let essential: Vec<(NodeId, Deliveries, f64)> =
             changed.filter(|(_, by, detour)| 1.0 / by.high() <= DETOUR * detour).collect();
+
         let told = self.topology.state(self.me);
         let many_steps = told.is_some_and(|told| self.seq - told.base >= MOST_STEPS);
         let matters_far = !essential.is_empty() || self.is_unlike_told || many_steps;
         let is_bridge =
             essential.iter().any(|(_, by, detour)| by.low() == 0.0 && detour.is_infinite());
+
         // A fresh change outranks the announcement credit.
         let just_now = changes(told.map_or(&NO_LINKS, |told| &told.hears), &hears);
         let just_now: Vec<Deliveries> = just_now
@@ -104,16 +113,21 @@ impl Route {
             .map(|(_, by)| by)
             .collect();
         let urgent = just_now.iter().any(|by| by.is_steep());
+
         let settled = now >= self.started + SETTLING;
         if !(urgent && settled) && since < self.pace {
             return;
         }
+
+        // A steep change may overdraw the credit. A bridge is told whatever the credit is.
         let is_steep = settled && essential.iter().any(|(_, by, _)| by.is_steep());
         let least = if is_steep { 1.0 - MOST_OWED } else { 1.0 };
         if matters_far && (self.far.0 >= least || is_bridge) {
             self.far.0 = (self.far.0 - 1.0).max(-MOST_OWED);
             return self.announce(hears, EVERYWHERE, urgent, now);
         }
+
+        // By a change too small for the whole mesh, nodes nearby still choose better paths.
         let change = self.config.change;
         let matters_near =
             told.is_none_or(|told| changes(&told.hears, &hears).any(|(_, by)| by.matters(change)));
@@ -144,11 +158,13 @@ impl Route {
         let since = before.map(|known| known.base);
         let whole = core::mem::take(&mut self.is_unlike_told);
         let known = before.map_or(&NO_LINKS, |known| &known.hears);
+
         // Links that have hardly changed stay as they were told: the frame is shorter.
         for (node, delivery) in &mut hears {
             let is_alike = |told: &&f64| (*told - *delivery).abs() < self.config.change / 2.0;
             *delivery = known.get(node).filter(is_alike).copied().unwrap_or(*delivery);
         }
+
         let touched = known.keys().chain(hears.keys()).filter(|n| known.get(n) != hears.get(n));
         self.touched.extend(touched.copied().collect::<Vec<_>>());
 
@@ -158,20 +174,26 @@ impl Route {
             .iter()
             .map(|node| (*node, hears.get(node).map_or(0, |delivery| state::quantum(*delivery))));
         let links: Vec<state::Link> = links.collect();
+
+        // The base is the last state told to all: changes are told against it.
         let everywhere = scope == EVERYWHERE;
         let base = if everywhere { self.seq } else { since.unwrap_or(self.seq) };
         if everywhere {
             self.base.clone_from(&hears);
             self.touched.clear();
         }
+
         let name = self.name.clone();
         let profile = self.profile.clone();
         let state = LinkState { version: (self.epoch, self.seq), base, name, profile, hears };
         let is_signed = self.trust.signs();
+
+        // A change is shorter, but carries no profile, and builds on a state that may be false.
         let short = !whole
             && links.len() <= MAX_LINKS
             && state::change_len(links.len(), is_signed) < state::whole_len(&state, is_signed);
         let change = since.filter(|_| short).map(|since| Change { since, links });
+
         self.store(self.me, Some(state), now);
         self.sign_own();
         self.spread.announce(self.me, (scope, urgent), change, now);

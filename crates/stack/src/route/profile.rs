@@ -97,6 +97,8 @@ pub(super) fn write(w: &mut Writer<'_>, profile: &Profile, signature: Option<&Si
         plan: matches!(profile.position, Some(Position::Plan { .. })),
     };
     given.put(w);
+
+    // Coordinates go as unsigned numbers, counted from an origin that is below all of them.
     match profile.position {
         None => {}
         Some(Position::Plan { x_mm, y_mm, z_mm }) => {
@@ -108,6 +110,7 @@ pub(super) fn write(w: &mut Writer<'_>, profile: &Profile, signature: Option<&Si
             Earth { latitude, longitude: above(longitude_e7, GREENWICH) }.put(w);
         }
     }
+
     if given.announces {
         Prefixes::write(&profile.prefixes, w);
     }
@@ -131,6 +134,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> Result<Signed, Malformed> {
     } else {
         None
     };
+
+    // Presence was told by flags, so a missing field costs no byte.
     let prefixes = if given.announces { Prefixes::read(r)?.0 } else { Vec::new() };
     let signature = if given.signed { Some(SIGNATURE.read(r)?) } else { None };
     Ok(Signed { profile: Profile { position, prefixes }, signature })

@@ -206,16 +206,20 @@ impl Repair {
             self.alike.insert(neighbor);
             return Vec::new();
         }
+
+        // News that explain the difference are told again, without a question.
         let terms = self.all_terms(topology, ours, now);
         let new = Difference { open: None, latest: theirs, tries: 0, blind: 0, next: now };
         let difference = self.differences.entry(neighbor).or_insert(new);
         (difference.latest, difference.blind) = (theirs, 0);
+
         // A digest that nothing explains yet may hold news that are on their way to us. It is kept
         // until they must have come.
         match difference.open {
             Some((open, _)) if terms.explain(open ^ ours).is_none() => {}
             _ => difference.open = Some((theirs, now)),
         }
+
         let lacking = terms.explain(theirs ^ ours).into_iter().flatten();
         let late = lacking.filter(|news| now.since(news.at) >= ON_ITS_WAY);
         late.map(|news| news.origin).take(MAX_RETOLD).collect()
@@ -238,11 +242,15 @@ impl Repair {
         let news = self.news.iter().take_while(move |news| now.since(news.at) < NEWS_TIME);
         let is_inside = |news: &&News| range.0 <= news.origin && news.origin <= range.1;
         let mut terms: Vec<News> = news.filter(is_inside).copied().collect();
+
+        // States of the range have no age here, so they always count as old enough to be told.
         let states = listed(topology, range).map(|listed| News {
             origin: listed.origin,
             at: Instant::default(),
             changed: listed.hash(),
         });
+
+        // All states of the range or none: a part of them would explain differences wrongly.
         let room = MAX_NEWS - terms.len();
         let states: Vec<News> = states.take(room + 1).collect();
         if states.len() <= room {
@@ -272,9 +280,13 @@ impl Repair {
         if now < self.next || self.differences.is_empty() {
             return None;
         }
+
+        // A node that knows next to nothing compares at once. It has nothing to explain by news.
         let newcomer = topology.len() <= 2;
         let terms = self.all_terms(topology, ours, now);
         let quiet = self.news.front().is_none_or(|news| now.since(news.at) >= FIRST_TIMEOUT);
+
+        // The best quality is known only after all were seen, so candidates are collected first.
         let mut best = 0.0f64;
         let mut open: Vec<(u32, NodeId, f64)> = Vec::new();
         for (neighbor, difference) in &mut self.differences {
@@ -285,6 +297,7 @@ impl Repair {
             }
             let Some(quality) = quality(*neighbor) else { continue };
             best = best.max(quality);
+
             let is_first = !self.alike.contains(neighbor) && (quiet || quality < ASKING_HELPS);
             // After a comparison that did not help, the next digest that differs is enough.
             let wait = match difference.tries {
@@ -293,21 +306,28 @@ impl Repair {
                 0 => DIFFERENCE_TIMEOUT,
                 _ => Duration::ZERO,
             };
+
             // A neighbour that we hardly hear is asked several times for one of its digests.
             let answers = f64::from(difference.blind) * quality.max(POOREST);
             if now >= since + wait && now >= difference.next && answers < ENOUGH_ANSWERS {
                 open.push((difference.tries, *neighbor, quality));
             }
         }
+
         open.retain(|(.., quality)| *quality >= best / 2.0);
+
+        // The least tried goes first, so that one deaf neighbour does not hold up the others.
         let (tries, neighbor, quality) =
             open.into_iter().min_by_key(|(tries, n, _)| (*tries, *n))?;
         let doublings = (f64::from(tries) * quality.max(POOREST)) as u32;
         let next = now + PAUSES.pause(doublings);
+
         let difference = self.differences.get_mut(&neighbor)?;
         (difference.tries, difference.next) = (tries + 1, next);
         difference.blind += 1;
         difference.open = Some((difference.latest, now));
+
+        // The first question covers all nodes. Answers narrow it down.
         let (first, last) = ALL;
         let differing = vec![Digested { first, last, digest: difference.latest }];
         self.next = now + PAUSES.first;
@@ -361,6 +381,8 @@ impl Repair {
         if self.wanted.values().all(|want| want.due > now) {
             return;
         }
+
+        // One frame for each neighbour: it asks for all that is wanted of it.
         let mut by_neighbor: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
         for (origin, want) in &mut self.wanted {
             if want.due <= now + REQUEST_WAIT {
@@ -369,6 +391,7 @@ impl Repair {
                 want.tries += 1;
             }
         }
+
         self.wanted.retain(|_, want| want.tries < MAX_REQUESTS);
         for (from, origins) in by_neighbor {
             self.ask(from, Question::Request(origins));
@@ -396,6 +419,8 @@ impl Repair {
         let mut lists = Vec::new();
         let mut parts = Vec::new();
         let mut told = Vec::new();
+
+        // Overlapping ranges would multiply the work that one short question causes.
         let in_order = apart(digests, |digested| (digested.first, digested.last));
         for Digested { first, last, digest: theirs } in in_order {
             let range = (first, last);
@@ -403,10 +428,13 @@ impl Repair {
             if difference == 0 {
                 continue;
             }
+
+            // News that explain the difference are told, and nothing is asked.
             if let Some(lacking) = self.terms(topology, range, now).explain(difference) {
                 told.extend(lacking.map(|news| news.origin));
                 continue;
             }
+
             let nodes: Vec<NodeId> = listed(topology, range).map(|listed| listed.origin).collect();
             if nodes.len() <= LIST {
                 // Only the neighbour can tell what it has and we lack.
@@ -416,6 +444,7 @@ impl Repair {
                 }
                 continue;
             }
+
             // Parts of as many states each. They cover the whole range: the neighbour may know
             // nodes in between.
             let size = nodes.len().div_ceil(PARTS);
@@ -427,12 +456,15 @@ impl Repair {
                 first = NodeId(last.0.saturating_add(1));
             }
         }
+
+        // Lists end a comparison, so they go before digests that continue it.
         if !lists.is_empty() {
             self.ask(with, Question::Versions(lists));
         }
         if !parts.is_empty() {
             self.ask(with, Question::Compare(parts));
         }
+
         told
     }
 
@@ -507,6 +539,7 @@ pub(super) fn write(
 ) -> Option<Question> {
     let start = out.len();
     Writer::new(out).node(to);
+
     let room = |out: &Vec<u8>| mtu.saturating_sub(out.len() - start);
     match question {
         Question::Compare(mut ranges) => {
@@ -521,11 +554,13 @@ pub(super) fn write(
         }
         Question::Versions(ranges) => {
             for (index, range) in ranges.iter().enumerate() {
+                // A list is read as complete, so one that does not fit waits for the next frame.
                 let states: Vec<Listed> = listed(topology, *range).take(LIST).collect();
                 if room(out) < List::LEN + Listed::LEN * states.len() {
                     return Some(Question::Versions(ranges[index..].to_vec()))
                         .filter(|_| index > 0);
                 }
+
                 let (first, last) = *range;
                 List { first, last, states }.put(&mut Writer::new(out));
             }

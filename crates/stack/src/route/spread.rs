@@ -71,10 +71,13 @@ impl Spread {
     /// Sets the neighbours that may hear this node.
     pub(super) fn set_hearers(&mut self, neighbors: Vec<Hearer>) {
         self.coverage.clear();
+
         // Items refer to hearers by index: without any, those that are gone can be removed.
         if self.items.is_empty() {
             self.hearers.clear();
         }
+
+        // Indices stay valid: hearers that are gone remain, with no weight.
         for hearer in &mut self.hearers {
             (hearer.delivery, hearer.weight, hearer.relies) = (0.0, 0.0, false);
         }
@@ -178,6 +181,8 @@ impl Spread {
         }
         let Some(index) = self.index(node) else { return };
         let mut useless = Vec::new();
+
+        // A state by which no hearer gains any more is dropped, unless a neighbour is owed it.
         for (origin, item) in &mut self.items {
             if item.reach.0 == EVERYWHERE && index < item.lacking.len() {
                 item.lacking[index] = 0.0;
@@ -186,6 +191,7 @@ impl Spread {
                 useless.push(*origin);
             }
         }
+
         useless.into_iter().for_each(|origin| drop(self.take(origin)));
     }
 
@@ -250,10 +256,12 @@ impl Spread {
         for (lacking, hearer) in item.lacking.iter_mut().zip(&self.hearers) {
             *lacking *= 1.0 - hearer.delivery;
         }
+
         let (pause, worth) = match item.reach {
             (_, true) => (PAUSE.mul_f64(f64::from(1u8 << item.sends) * (0.5 + unit(rng))), WORTH),
             (_, false) => (LAZY_WAIT.mul_f64(0.9 + 0.1 * unit(rng)), WORTH_AGAIN),
         };
+
         item.due = now + pause;
         item.sends += 1;
         item.owed = false;

@@ -162,6 +162,8 @@ impl<'a> Told<'a> {
         let base = seq.wrapping_sub(since_base.into());
         let mut signature = None;
         let mut count: u8;
+
+        // The byte behind the head is a number of links, or a mark that a profile precedes it.
         let form = if whole {
             let Whole { epoch, name } = Whole::read(r)?;
             count = COUNT.read(r)?;
@@ -182,6 +184,7 @@ impl<'a> Told<'a> {
             }
             Form::Change { epoch_bits, since: seq.wrapping_sub(since.into()) }
         };
+
         let links = r.bytes(LINK_LEN * usize::from(count))?;
         Ok(Self { origin, scope, urgent, seq, base, form, signature, links })
     }
@@ -281,10 +284,13 @@ pub(super) fn write_whole(
     let mut w = Writer::new(out);
     Head { origin, whole: true, urgent, scope, seq, since_base }.put(&mut w);
     Whole { epoch, name: state.name.as_bytes() }.put(&mut w);
+
+    // The mark stands where the number of links would. Without profile and signature it is saved.
     if signature.is_some() || !state.profile.is_empty() {
         w.u8(PROFILE);
         profile::write(&mut w, &state.profile, signature);
     }
+
     w.u8(state.hears.len() as u8);
     for (node, delivery) in &state.hears {
         ToldLink { node: *node, quantum: quantum(*delivery) }.put(&mut w);
@@ -305,11 +311,16 @@ pub(super) fn write_change(
     let since_base = back(seq, state.base);
     let mut w = Writer::new(out);
     Head { origin, whole: false, urgent, scope, seq, since_base }.put(&mut w);
+
+    // Low bits of the epoch suffice: the receiver must hold the state that this builds on.
     Since { epoch_bits: epoch as u16, since: back(seq, change.since) }.put(&mut w);
+
+    // A signature covers the state that results, not the change.
     if let Some(signature) = signature {
         w.u8(PROFILE);
         SIGNATURE.put(signature, &mut w);
     }
+
     w.u8(change.links.len() as u8);
     for (node, quantum) in &change.links {
         ToldLink { node: *node, quantum: *quantum }.put(&mut w);

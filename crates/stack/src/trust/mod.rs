@@ -266,6 +266,7 @@ impl Trust {
                 (Mode::Network(network), Some(key))
             }
         };
+
         Self {
             me,
             mode,
@@ -369,6 +370,7 @@ impl Trust {
             self.carry_key(claim, contents, now);
             return Verdict::Believed;
         }
+
         let known = self.known.get(&origin).map(|known| known.key);
         let Some(signature) = signature else {
             if known.is_some() {
@@ -379,11 +381,15 @@ impl Trust {
             }
             return Verdict::Refused;
         };
+
+        // An unconfirmed key will do: the signature that it verifies confirms it.
         let candidate = self.candidates.get(&origin).map(|candidate| candidate.key);
         let Some(key) = known.or(candidate) else {
             self.want(origin, sender, now);
             return Verdict::KeyMissing;
         };
+
+        // A check costs time. A neighbour whose states keep failing may cause few of them.
         if !self.may_check(sender, now) {
             return Verdict::Exhausted;
         }
@@ -397,6 +403,8 @@ impl Trust {
             self.note_conflict(origin, now);
             return Verdict::Refused;
         }
+
+        // The key is right. In a network the certificate bounds what the node may say, too.
         let known = self.known.get(&origin);
         let Some(certificate) = known.and_then(|known| known.certificate.as_ref()) else {
             return self.pin(origin, &state.name, key);
@@ -406,6 +414,7 @@ impl Trust {
         if is_permitted && !self.is_outcast(origin, now) {
             return Verdict::Believed;
         }
+
         // There may be another certificate meanwhile.
         self.want(origin, sender, now);
         Verdict::Refused
@@ -431,6 +440,7 @@ impl Trust {
     /// Pins a node to a key under which it signed a state, and takes note of its name if it is no
     /// other node's.
     fn pin(&mut self, node: NodeId, name: &str, key: PublicKey) -> Verdict {
+        // A name belongs to the node that had it first. Another node is pinned without one.
         let is_free = self.owner(name).is_none_or(|owner| owner == node);
         let is_full = self.known.len() >= MAX_KEYS;
         match self.known.get_mut(&node) {
@@ -443,6 +453,7 @@ impl Trust {
                 self.candidates.remove(&node);
             }
         }
+
         self.changes += 1;
         Verdict::Believed
     }
@@ -500,6 +511,8 @@ impl Trust {
             }
             return Ok(());
         }
+
+        // One broadcast answers all that ask within a short time.
         self.answered.retain(|_, at| now.since(*at) < ANSWERED);
         for node in nodes {
             let is_had = self.known.contains_key(&node) || self.candidates.contains_key(&node);
@@ -522,11 +535,15 @@ impl Trust {
         if matches!(self.mode, Mode::Network(_)) {
             return learned;
         }
+
+        // A key that is known stays: a later claim does not replace the first.
         for NodeKey { node, key } in keys {
             self.answers.remove(&node);
             if self.known.contains_key(&node) || self.candidates.contains_key(&node) {
                 continue;
             }
+
+            // A key that was asked for finds room in any case. Unasked ones end at the bound.
             let want = self.wanted.remove(&node);
             if want.is_some() || self.candidates.len() < MAX_CANDIDATES {
                 make_room(&mut self.candidates, &node, MAX_CANDIDATES, |candidate| candidate.at);
@@ -550,6 +567,7 @@ impl Trust {
             let bare = |c: Certificate| NodeKey { node: c.node, key: c.key };
             return Ok(self.note_keys(certificates.into_iter().map(bare), now));
         }
+
         let mut learned = Learned::default();
         let clock = self.clock(now);
         for certificate in certificates {
@@ -560,21 +578,27 @@ impl Trust {
             let is_new = known.is_none_or(|known| {
                 known.network != certificate.network || known.serial < certificate.serial
             });
+
+            // Cheap checks first, so that copies cost no signature check.
             let before = before.map(|known| known.key);
             let has_room = before.is_some() || self.known.len() < MAX_KEYS;
             if node == self.me || !is_new || !has_room || !self.may_check(sender, now) {
                 continue;
             }
+
             let Mode::Network(network) = &mut self.mode else { break };
             if network.authority.admit(&certificate, clock).is_err() {
                 self.charge(sender);
                 continue;
             }
+
+            // Another key voids all that was believed under the old one.
             if before.is_some_and(|before| before != certificate.key) {
                 learned.void.push(node);
             }
             self.known.insert(node, Known::certified(certificate));
             self.changes += 1;
+
             let want = self.wanted.remove(&node);
             learned.wanted.extend(want.map(|want| Asked { node, from: want.from }));
         }
@@ -592,6 +616,7 @@ impl Trust {
         if !self.may_check(sender, now) {
             return Ok(false);
         }
+
         let id = list.network;
         let number = list.number;
         match self.revoke(list) {
@@ -673,6 +698,8 @@ impl Trust {
             }
             return Some(REVOCATIONS);
         }
+
+        // Requests to the same neighbour go together, also those due soon.
         if let Some(from) = self.wanted.values().find(|want| want.due <= now).map(|w| w.from) {
             let jitter = self.jitter();
             let room = mtu.saturating_sub(KeysWanted::LEN) / 2;
@@ -684,10 +711,14 @@ impl Trust {
                     want.tries += 1;
                 }
             }
+
+            // A key that no request brought is given up until another state needs it.
             self.wanted.retain(|_, want| want.tries < MAX_REQUESTS);
             KeysWanted { to: from, nodes }.put(&mut Writer::new(out));
             return Some(KEYS_WANTED);
         }
+
+        // As many answers as fit. The rest waits for the next frame.
         while let Some(node) = self.answers.first().copied() {
             let before = out.len();
             let known = self.known.get(&node);
@@ -704,9 +735,11 @@ impl Trust {
                     break;
                 }
             }
+
             self.answers.remove(&node);
             self.answered.insert(node, now);
         }
+
         let kind = if matches!(self.mode, Mode::Network(_)) { CERTIFICATES } else { KEYS };
         (out.len() > start).then_some(kind)
     }

@@ -48,6 +48,7 @@ impl Dcf {
         let rate_bps = self.rate_bps(radio, Access::Unicast(RadioId(to)));
         let data_ns = self.phy.airtime_ns(bytes, rate_bps);
         let nav_ns = 3 * timing.sifs_ns + 2 * timing.response_ns + data_ns;
+
         let station = &mut self.stations[radio];
         station.state = State::Transmitting;
         let Some(outgoing) = &mut station.outgoing else {
@@ -83,6 +84,7 @@ impl Dcf {
             Access::Broadcast => 0,
             Access::Unicast(_) => self.timing.sifs_ns + self.timing.response_ns,
         };
+
         let frame = Arc::clone(&outgoing.frame);
         let attempt = outgoing.attempt;
         let payload = Payload::Data { access, frame, attempt };
@@ -98,6 +100,7 @@ impl Dcf {
         if reserved || !context.air.is_up(from) || context.air.is_transmitting(from) {
             return;
         }
+
         let counters = &mut context.air.statistics.radios[from];
         match kind {
             Response::Cts => counters.cts_sent += 1,

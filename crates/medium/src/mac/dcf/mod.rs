@@ -108,6 +108,7 @@ impl Dcf {
         let phy = config.phy;
         let rate_bps = config.bit_rate_bps;
         let station = |radio| Station::new(config.seed, radio, phy.cw_min);
+
         Self {
             phy,
             bit_rate_bps: rate_bps,
@@ -180,6 +181,8 @@ impl Dcf {
                 if let Some(ended) = ended {
                     self.handle_transmission_end(context, ended, &mut receptions);
                 }
+
+                // The buffer goes back, so that a frame costs no allocation.
                 receptions.clear();
                 self.receptions = receptions;
             }

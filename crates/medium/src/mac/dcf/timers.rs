@@ -52,6 +52,7 @@ impl Timers {
             if node == 1 {
                 return;
             }
+
             earliest_ns = earliest_ns.min(self.tree[node ^ 1]);
             node /= 2;
         }

@@ -50,12 +50,15 @@ impl Dcf {
         let Some(outgoing) = &mut station.outgoing else {
             return;
         };
+
+        // Rounded up: no frame ends before its last bit.
         let bits = (outgoing.frame.len() + self.mac_overhead_bytes) as u128 * 8;
         let airtime_ns = (bits * NS_PER_S).div_ceil(u128::from(bit_rate_bps.max(1))) as u64;
         outgoing.attempts = 1;
         outgoing.attempt = self.attempts;
         outgoing.airtime_ns = airtime_ns;
         station.state = State::Transmitting;
+
         let end = Event::WireEnd { radio, attempt: self.attempts };
         self.events.push(Reverse((now_ns + airtime_ns, end)));
     }

@@ -122,6 +122,7 @@ impl Load for Flows {
             flow.meter.taken_before = flow.meter.taken(&world.sim);
             flow.traffic.begin_counting();
         });
+
         if now >= self.sample_at {
             self.sample_at = now + (self.end - self.start) / SAMPLES;
             self.flows.iter_mut().for_each(|flow| flow.meter.sample(world));
@@ -194,6 +195,7 @@ fn open_gateways(world: &mut World<'_>, scheme: &'static str, flows: &[RunningFl
         let stack = world.sim.host(node).stack();
         let mtu = stack.and_then(|stack| stack.longest_packet(stack.scheme(scheme)?));
         let mtu = mtu.unwrap_or(0);
+
         let (own, others): (Vec<_>, Vec<_>) = hosts.iter().partition(|(_, at)| **at == node);
         let route = |(address, at): (&Ipv4Addr, &usize)| {
             (IpAddr::from(*address).into(), Target::Id(node_id(*at)))

@@ -146,6 +146,7 @@ impl TrafficSource for Packets {
                 }
             }
         }
+
         Ok(())
     }
 

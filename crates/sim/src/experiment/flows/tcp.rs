@@ -38,6 +38,8 @@ impl Transfer {
         if meter.flow.rate_bps.is_some() {
             return Err(RunError::Tcp("sends as fast as it can, and a flow has a `rate`".into()));
         }
+
+        // Without congestion control the window alone bounds what is in flight.
         let congestion = congestion(tcp)?;
         let window = if congestion == Congestion::None { WINDOW_ALONE } else { WINDOW };
         let behaviour = Behaviour {
@@ -48,6 +50,7 @@ impl Transfer {
             packet: meter.outcome.packet_bytes,
             seed,
         };
+
         let connection = Connection::new(meter.addresses, behaviour, tcp.size);
         Ok(Self { connection })
     }

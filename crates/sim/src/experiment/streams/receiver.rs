@@ -155,6 +155,7 @@ impl Receiver {
                 delay_p99_s: percentile(&delays, 99),
             });
         }
+
         self.outcome.rate_bps = rate(all.len() as u64);
         if !all.is_empty() {
             let sum = all.iter().fold(Duration::ZERO, |sum, delay| sum + *delay);

@@ -66,6 +66,7 @@ impl StreamSource {
             taken_at: Vec::new(),
             counted: 0,
         };
+
         let receivers = stream.receivers.iter().zip(names);
         let receivers = receivers
             .map(|(receiver, name)| Receiver::new(receiver, name, stream.layers.len(), begins));
@@ -102,10 +103,12 @@ impl StreamSource {
         for receiver in &mut self.receivers {
             receiver.handle_due(sim, scheme, group)?;
         }
+
         if now >= self.ends && !self.closed {
             self.closed = true;
             sim.close_stream(scheme, self.stream.from, group);
         }
+
         if !(self.begins..self.ends).contains(&now) {
             return Ok(());
         }
@@ -121,6 +124,7 @@ impl StreamSource {
                 *self.flow.insert(sim.open_stream(scheme, self.stream.from, new)?)
             }
         };
+
         for layer in 0..self.layers.len() {
             self.offer(sim, flow, layer)?;
         }
@@ -146,6 +150,7 @@ impl StreamSource {
                 self.outcome.refused += u64::from(now >= self.counts_from);
             }
         }
+
         Ok(())
     }
 
@@ -187,11 +192,14 @@ impl StreamSource {
         let until = now.min(self.ends);
         let seconds =
             if until > self.counts_from { (until - self.counts_from).as_secs_f64() } else { 0.0 };
+
         self.outcome.seconds = seconds;
         self.outcome.taken = self.layers.iter().map(|layer| layer.counted).collect();
         let names: Vec<String> = self.stream.layers.iter().map(|l| l.name.clone()).collect();
         let packet_bits = self.outcome.packet_bytes as f64 * 8.0;
         let measurement = Measurement { seconds, from: self.counts_from, until };
+
+        // Layer 0 is the base: without it the other layers are of no use to a receiver.
         let base = &self.layers[0].taken_at;
         let receivers = self.receivers.into_iter();
         self.outcome.receivers = receivers

@@ -8,10 +8,12 @@ use super::{Paths, ScenarioError, number};
 
 /// Reads a movement file. Errors call it `file`.
 pub(in crate::scenario) fn read(text: &str, file: &str) -> Result<Topology, ScenarioError> {
+    // Names have the digits of the largest number, so that they sort as the lines do.
     let mut paths = Paths::new(file);
     let width = lines(text).count().to_string().len();
     for (i, (line, text)) in lines(text).enumerate() {
         let node = paths.add(format!("n{:0width$}", i + 1), line)?;
+
         let words: Vec<&str> = text.split_whitespace().collect();
         if !words.len().is_multiple_of(3) {
             let message = format!(
@@ -20,6 +22,7 @@ pub(in crate::scenario) fn read(text: &str, file: &str) -> Result<Topology, Scen
             );
             return Err(paths.error(line, message));
         }
+
         for point in words.chunks_exact(3) {
             let [time, x, y] = [point[0], point[1], point[2]].map(number);
             let (Some(time), Some(x), Some(y)) = (time, x, y) else {
@@ -32,6 +35,7 @@ pub(in crate::scenario) fn read(text: &str, file: &str) -> Result<Topology, Scen
             }
         }
     }
+
     paths.finish()
 }
 

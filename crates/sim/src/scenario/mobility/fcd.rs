@@ -40,12 +40,14 @@ fn stated(document: &Document<'_>) -> Option<Unit> {
     let before = document.root().children().take_while(|node| !node.is_element());
     let comments: Vec<&str> = before.filter_map(|node| node.text()).collect();
     let option = comments.iter().find_map(|text| text.split_once("fcd-output.geo"));
+
     match option {
         Some((_, value)) => {
             let value = value.split(['"', '\'']).nth(1)?;
             let is_on = ["true", "1", "on", "yes", "x", "t"].contains(&value.trim());
             Some(if is_on { Unit::Degrees } else { Unit::Metres })
         }
+        // The option is absent where it has its default: metres.
         None if comments.iter().any(|text| text.to_lowercase().contains("configuration")) => {
             Some(Unit::Metres)
         }
@@ -59,6 +61,8 @@ fn inferred(root: Node<'_, '_>) -> Option<Unit> {
     let mut last: BTreeMap<&str, (f64, [f64; 2])> = BTreeMap::new();
     let mut driven_m = 0.0;
     let mut way = 0.0;
+
+    // Vehicles come and go, so each is followed by its id.
     for step in root.children().filter(|child| child.has_tag_name("timestep")) {
         let time = step.attribute("time").and_then(seconds)?;
         for mover in step.children().filter(|it| MOVERS.iter().any(|tag| it.has_tag_name(*tag))) {
@@ -66,9 +70,12 @@ fn inferred(root: Node<'_, '_>) -> Option<Unit> {
             let (Some(id), Some(x), Some(y)) = (mover.attribute("id"), of("x"), of("y")) else {
                 continue;
             };
+
+            // No degree is that large.
             if x.abs() > 180.0 || y.abs() > 90.0 {
                 return Some(Unit::Metres);
             }
+
             if let (Some((before, at)), Some(speed)) =
                 (last.insert(id, (time, [x, y])), of("speed"))
             {
@@ -77,9 +84,12 @@ fn inferred(root: Node<'_, '_>) -> Option<Unit> {
             }
         }
     }
+
+    // Without any vehicle both units mean the same.
     if last.is_empty() {
         return Some(Unit::Metres);
     }
+
     // A degree is 111 km, of longitude less; speeds and ways agree but for lane changes.
     let is_way = driven_m > 0.0 && way > 0.0;
     match way / driven_m {
@@ -109,6 +119,7 @@ pub(in crate::scenario) fn read(text: &str, file: &str) -> Result<Topology, Scen
         let place = Place::line(file, error.pos().row as usize);
         ScenarioError::Syntax { place, message: format!("no XML: {error}") }
     })?;
+
     // Elements come in the order of the text, so lines are counted once.
     let mut line = 1;
     let mut counted = 0;
@@ -126,12 +137,15 @@ pub(in crate::scenario) fn read(text: &str, file: &str) -> Result<Topology, Scen
         let message = format!("<{found}>: floating car data of SUMO begin with <fcd-export>");
         return Err(paths.error(line_of(&root), message));
     }
+
+    // A wrong unit would place all vehicles on one spot, or spread them over continents.
     let Some(unit) = stated(&document).or_else(|| inferred(root)) else {
         let message = "`x` and `y` may be metres or degrees: leave SUMO's comment with its \
                        configuration in the file, or begin it with \
                        `<!-- fcd-output.geo value=\"false\" -->`, or \"true\" for degrees";
         return Err(paths.error(line_of(&root), message));
     };
+
     let mut plane = Plane::default();
     let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     for step in root.children().filter(|child| child.has_tag_name("timestep")) {
@@ -139,6 +153,7 @@ pub(in crate::scenario) fn read(text: &str, file: &str) -> Result<Topology, Scen
         let Some(time) = step.attribute("time").and_then(seconds) else {
             return Err(paths.error(line, "a <timestep> needs a `time` in seconds"));
         };
+
         for mover in step.children().filter(|it| MOVERS.iter().any(|tag| it.has_tag_name(*tag))) {
             let line = line_of(&mover);
             let coordinate = |key| mover.attribute(key).and_then(number);
@@ -149,12 +164,14 @@ pub(in crate::scenario) fn read(text: &str, file: &str) -> Result<Topology, Scen
                 let message = format!("a <{tag}> needs `id`, `x` and `y`");
                 return Err(paths.error(line, message));
             };
+
             let [x, y] = match unit {
                 Unit::Metres => [x, y],
                 Unit::Degrees => plane
                     .metres(Degrees { latitude: y, longitude: x })
                     .map_err(|message| paths.error(line, message))?,
             };
+
             let node = match known.get(id) {
                 Some(node) => *node,
                 None => {
@@ -163,10 +180,12 @@ pub(in crate::scenario) fn read(text: &str, file: &str) -> Result<Topology, Scen
                     node
                 }
             };
+
             let z = coordinate("z").unwrap_or(0.0);
             paths.push(node, time, [x, y, z], line)?;
         }
     }
+
     paths.finish()
 }
 

@@ -89,6 +89,7 @@ impl<'a> Paths<'a> {
         line: usize,
         jumps: bool,
     ) -> Result<(), ScenarioError> {
+        // Also refuses NaN, which is in no range.
         if !(0.0..=LATEST_S).contains(&time) {
             return Err(self.error(line, format!("time {time}: must be 0 to {LATEST_S:e} s")));
         }
@@ -96,15 +97,19 @@ impl<'a> Paths<'a> {
             let message = format!("position {m:e}: must be within {FARTHEST_M:e} m of the origin");
             return Err(self.error(line, message));
         }
+
+        // Paths are searched by time, so points come in order. A jump has two at the same time.
         let end = self.paths[node].end();
         if let Some(end) = end.filter(|end| *end > time || (*end == time && !jumps)) {
             let name = &self.nodes[node].name;
             let message = format!("`{name}`: time {time} is not later than {end} before it");
             return Err(self.error(line, message));
         }
+
         if self.points == MAX_POINTS {
             return Err(self.error(line, format!("more than {MAX_POINTS} points")));
         }
+
         self.points += 1;
         self.paths[node].0.push((time, position));
         Ok(())

@@ -60,16 +60,20 @@ enum Statement {
 pub(in crate::scenario) fn read(text: &str, file: &str) -> Result<Topology, ScenarioError> {
     let mut paths = Paths::new(file);
     let mut walkers: BTreeMap<usize, Walker> = BTreeMap::new();
+
+    // ns-2 lets orders come in any sequence, so all are read before any node walks.
     for (line, text) in lines(text) {
         let statement = statement(text).ok_or_else(|| {
             let shown: String = text.chars().take(80).collect();
             let allowed = "`$node_(0) set X_ 1.5` and `$ns_ at 2.0 \"$node_(0) setdest 3 4 5\"`";
             paths.error(line, format!("`{shown}`: allowed are {allowed}"))
         })?;
+
         let (Statement::Set { node, .. } | Statement::Move { node, .. }) = statement else {
             continue;
         };
         let walker = walkers.entry(node).or_insert(Walker { line, ..Walker::default() });
+
         match statement {
             Statement::Set { node, axis, metres } => {
                 if let Some(first) = walker.set[axis].replace(line) {
@@ -100,6 +104,7 @@ pub(in crate::scenario) fn read(text: &str, file: &str) -> Result<Topology, Scen
         let node = paths.add(format!("n{:0width$}", i + 1), walker.line)?;
         walk(walker, node, &mut paths)?;
     }
+
     paths.finish()
 }
 
@@ -115,9 +120,11 @@ fn walk(walker: &Walker, node: usize, paths: &mut Paths<'_>) -> Result<(), Scena
         let kept = points.partition_point(|(at, _)| at <= time);
         paths.points -= points.len() - kept;
         points.truncate(kept);
+
         if paths.paths[node].end() != Some(*time) {
             paths.push(node, *time, here, *line)?;
         }
+
         match *motion {
             Motion::Go { to: [x, y], speed } => {
                 let distance = libm::hypot(x - here[0], y - here[1]);
@@ -132,6 +139,7 @@ fn walk(walker: &Walker, node: usize, paths: &mut Paths<'_>) -> Result<(), Scena
             }
         }
     }
+
     Ok(())
 }
 
@@ -141,6 +149,7 @@ fn statement(line: &str) -> Option<Statement> {
     let (line, _) = line.split_once(";#").or(line.split_once("; #")).unwrap_or((line, ""));
     let is_between = |c: char| c.is_whitespace() || matches!(c, '"' | '{' | '}' | ';');
     let words: Vec<&str> = line.split(is_between).filter(|w| !w.is_empty()).collect();
+
     let axis = |name| AXES.iter().position(|axis| *axis == name);
     match words[..] {
         [god, ..] if god.starts_with("$god_") => Some(Statement::Other),
@@ -149,10 +158,12 @@ fn statement(line: &str) -> Option<Statement> {
             let axis = axis(name)?;
             Some(Statement::Set { node: numbered(node)?, axis, metres: number(metres)? })
         }
+
         ["$ns_" | "$ns", "at", time, ref command @ ..] => {
             let time = number(time).filter(|time| *time >= 0.0)?;
             let moves =
                 |node, motion| Some(Statement::Move { node: numbered(node)?, time, motion });
+
             match *command {
                 [god, ..] if god.starts_with("$god_") => Some(Statement::Other),
                 [node, "on" | "off" | "start" | "stop" | "reset"] => {

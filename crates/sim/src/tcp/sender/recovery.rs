@@ -38,6 +38,7 @@ impl Sender {
                 latest = latest.max(Some(at));
             }
         }
+
         self.reorder_at = latest;
         lost
     }
@@ -84,6 +85,8 @@ impl Sender {
         let prior = self.undo.map_or(1, |undo| undo.packets).max(1);
         let threshold = self.window.threshold;
         let Phase::FastRecovery { delivered, sent, .. } = &mut self.phase else { return };
+
+        // PRR compares what left with what arrived, since recovery began.
         *delivered += newly_delivered;
         let delivered = i64::from(*delivered);
         let sent = i64::from(*sent);
@@ -114,11 +117,13 @@ impl Sender {
         if (echoed.wrapping_sub(at) as i32) >= 0 {
             return;
         }
+
         self.window.packets = self.window.packets.max(packets);
         self.window.threshold = self.window.threshold.max(threshold);
         for sent in self.segments.iter_mut().filter(|sent| sent.state == State::Lost) {
             sent.state = State::Outstanding;
         }
+
         self.phase = Phase::Open;
         self.undo = None;
     }
