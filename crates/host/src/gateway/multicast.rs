@@ -287,7 +287,6 @@ fn read_report(header: &Header<'_>) -> Option<Vec<Membership>> {
         IpProtocol::Igmp => read_igmp(payload),
         IpProtocol::HopByHop => {
             // The header with the router alert stands before that of ICMP.
-
             let [next, words] = *payload.first_chunk()?;
             let icmp = payload.get(8 * (usize::from(words) + 1)..)?;
             (IpProtocol::from(next) == IpProtocol::Icmpv6).then(|| read_mld(icmp)).flatten()

@@ -23,9 +23,9 @@ pub(super) fn igmp() -> Vec<u8> {
     // The checksum is that of a message with zeros in its place.
     let sum = checksum(&packet[V4_HEADER..]);
     packet[V4_HEADER + 2..V4_HEADER + 4].copy_from_slice(&sum.to_be_bytes());
+
     let length = packet.len() as u16;
     let mut ip = Ipv4Packet::new_unchecked(&mut packet);
-
     ip.set_total_len(length);
     ip.set_hop_limit(1);
     ip.set_next_header(IpProtocol::Igmp);

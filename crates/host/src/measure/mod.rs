@@ -282,7 +282,7 @@ impl<E, B> Measurements<E, B> {
     ) -> Result<(), DropReason> {
         let key = (from, token);
 
-        // Runs of other nodes take bounded room: the one that was silent longest makes place.
+        // Runs of other nodes take bounded room: the one that was silent longest makes room.
         make_room(&mut self.arrived, &key, MAX_RUNS, |arrived| arrived.last);
         match self.arrived.get_mut(&key) {
             None => {

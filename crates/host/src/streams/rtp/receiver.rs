@@ -319,7 +319,6 @@ impl TrackReceiver {
             }
 
             self.inside_enhancement = !held.is_base && !held.ends_frame;
-
             let mut packet = held.packet;
             renumber(&mut packet, self.number);
             self.number = self.number.wrapping_add(1);
