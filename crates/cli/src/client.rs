@@ -39,9 +39,12 @@ pub(crate) fn socket(remote: &Remote) -> Result<PathBuf, Failure> {
     if let Some(socket) = &remote.api {
         return Ok(socket.clone());
     }
+    // A configuration that is named says where its daemon listens, so it goes before the
+    // environment.
     let named = match &remote.config {
         Some(file) => NodeConfig::socket(file).map_err(NodeError::from)?,
         None => match env::var(SOCKET_VARIABLE) {
+            // A shell expands `~` and variables, but a unit file that sets the variable does not.
             Ok(path) if !path.is_empty() => Some(expand(&path).map_err(|problem| {
                 Failure::new(Kind::Usage, format!("{SOCKET_VARIABLE}: {problem}"))
             })?),

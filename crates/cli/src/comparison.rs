@@ -20,6 +20,7 @@ const ALL: &str = "all";
 /// Returns the schemes to compare a run with, in the order in which they are named.
 pub(crate) fn others(schemes: &Schemes, names: &[String]) -> Result<Vec<&'static Entry>, Failure> {
     let wrong = |message: String| Failure::new(Kind::Usage, message);
+    // Figures of several services at once cannot be compared, so the run must have one scheme.
     let scheme = match schemes.only() {
         Some(scheme) => scheme,
         None if names.is_empty() => return Ok(Vec::new()),
@@ -40,6 +41,7 @@ pub(crate) fn others(schemes: &Schemes, names: &[String]) -> Result<Vec<&'static
     {
         return Ok(REGISTRY.of(service).filter(|entry| entry.name != scheme.name).collect());
     }
+
     let chosen = names.iter().map(|name| {
         let entry = REGISTRY.choose(service, name).map_err(|e| wrong(e.to_string()))?.entry;
         if entry.name == scheme.name {
@@ -110,6 +112,8 @@ pub(crate) struct LeftOut {
 impl LeftOut {
     /// Returns the failure of a scheme, if the others can go on without it.
     pub(crate) fn of(scheme: &str, failure: Failure) -> Result<Self, Failure> {
+        // These failures are about the scheme and the scenario. Others, such as a full disk, would
+        // meet the next run as well.
         match failure.kind() {
             Kind::Config | Kind::Usage | Kind::Receiver => {
                 Ok(Self { scheme: scheme.to_owned(), reason: failure.message().to_owned() })
@@ -144,6 +148,8 @@ impl Compared {
     pub(crate) fn of(runs: Vec<Run>, left_out: Vec<LeftOut>) -> Self {
         let measures = |run: &Run| Some(Measures::of(run, run.outcome.transfer()?));
         let files: Option<Vec<Measures>> = runs.iter().map(measures).collect();
+
+        // Times of files stand on their own. Flows are compared in pairs, each run with the last.
         let comparison = match (files, runs.split_last()) {
             (Some(files), _) => Measured::File(files),
             (None, Some((ours, others))) => {
@@ -161,6 +167,8 @@ impl Compared {
 /// the best of the others.
 fn show_files(all: &[Measures], world: &str) -> Result<(), Failure> {
     let seconds = |s: Option<f64>| show::or_dash(s.map(|s| format!("{s:.1}")));
+
+    // A scheme that did not finish has no time and comes last.
     let mut sorted: Vec<&Measures> = all.iter().collect();
     sorted.sort_by(|a, b| a.order().total_cmp(&b.order()));
     let mut table =
@@ -201,6 +209,8 @@ impl Measures {
 fn with_best_other(all: &[Measures], world: &str) -> Option<String> {
     let (ours, others) = all.split_last()?;
     let best = others.iter().min_by(|a, b| a.order().total_cmp(&b.order()))?;
+
+    // A run that is incomplete has no time, so a ratio would say nothing.
     let (Some(own), Some(other)) = (ours.last_s, best.last_s) else { return None };
     let (times, than) =
         if own <= other { (other / own, "as fast as") } else { (own / other, "as slow as") };

@@ -108,9 +108,12 @@ impl From<NodeError> for Failure {
 impl From<ClientError> for Failure {
     fn from(e: ClientError) -> Self {
         let kind = match e {
+            // The daemon's answer has a code of its own, which says more than that it refused.
             ClientError::Refused(e) => return e.into(),
             ClientError::Impossible(_) => Kind::Usage,
             ClientError::Forbidden(_) => Kind::File,
+            // An answer that is not understood comes from something else than a daemon of this
+            // version.
             ClientError::Unreachable(..) | ClientError::Strange(_) => Kind::NoDaemon,
         };
         Self::new(kind, e.to_string())

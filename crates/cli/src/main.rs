@@ -54,6 +54,7 @@ fn main() -> ExitCode {
 fn arguments() -> impl Iterator<Item = OsString> {
     let home = std::env::var("HOME").unwrap_or_default();
     std::env::args_os().map(move |word| {
+        // Words that are no text, such as names of files, pass through unchanged.
         match word.to_str().and_then(|word| word.split_once("=~/")) {
             Some((option, rest)) if is_option(option) && !home.is_empty() => {
                 format!("{option}={home}/{rest}").into()
@@ -72,6 +73,7 @@ fn is_option(word: &str) -> bool {
 /// Runs the command that the command line names.
 fn run(cli: Cli) -> Result<(), Failure> {
     let Cli { remote, json, command } = cli;
+    // Before other commands these options would do nothing, though the user expects something.
     if let (false, Some(option)) = (matches!(command, Command::Client(_)), remote.given()) {
         let message = format!("{option} is for commands that talk to a daemon: leave it out");
         return Err(Failure::new(Kind::Usage, message));

@@ -27,12 +27,14 @@ use std::path::Path;
 /// Finds as many mistakes as possible here, before anything starts.
 pub(crate) fn scenario(args: &RunArgs) -> Result<(Scenario, Schemes), Failure> {
     let mut scenario = Scenario::load(&args.scenario)?;
+    // Overrides apply in the order of the command line: of two for one setting the last holds.
     for assignment in &args.set {
         scenario.set(assignment)?;
     }
     for note in &scenario.notes {
         show::note(note);
     }
+
     check_protocols(args, &scenario)?;
 
     // The schemes decide what of the traffic is carried. With `auto` there is a file, too, if the
@@ -138,6 +140,7 @@ fn check_file(file: &Path) -> Result<(), Failure> {
 fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Vec<Traffic>, Failure> {
     let planned = match scenario.traffic.as_slice() {
         several @ [_, _, ..] if !sends_file(args) => return Ok(several.to_vec()),
+        // With several files it would be open which of them the options are for.
         [_, _, ..] => {
             let message = "--send, --from and --to are for one file, and the scenario has several";
             return Err(Failure::new(Kind::Usage, message));
@@ -231,9 +234,11 @@ pub(crate) fn show_services(
     transfer.as_ref().map_or(Ok(()), |transfer| show_transfer(outcome, transfer))?;
     flows.as_ref().map_or(Ok(()), show_flows)?;
     streams.as_ref().map_or(Ok(()), show_streams)?;
+    // A line about the run would repeat the one about the transfer.
     if is_transfer_alone(outcome) {
         return Ok(());
     }
+
     let Outcome { scheme, seconds, transmissions, .. } = outcome;
     show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {transmissions}"))?;
     outcome.sharing.as_ref().map_or(Ok(()), show_sharing)
@@ -267,6 +272,7 @@ fn show_streams(outcome: &StreamsOutcome) -> Result<(), Failure> {
                 receiver.layers.iter().map(layer).collect::<Vec<_>>().join(", "),
                 show::or_dash(receiver.mean_delay_s.map(|s| format!("{:.0}", s * 1e3))),
             ]);
+
             let problem = receiver.problem.as_ref();
             let text = |problem| format!("{} of {}: {problem}", receiver.node, stream.group);
             problems.extend(problem.map(text));

@@ -36,21 +36,26 @@ impl Source {
         if file == Path::new("-") {
             return Ok(Self::Contents { file: Box::new(io::stdin()), name: None });
         }
+
+        // Only a file that is the same one in the daemon can be opened there.
         let path = absolute(file)?;
         let place = made_up(&path);
         let is_descriptor = place.as_deref().is_some_and(is_descriptor);
         if place.is_none() && !has_hidden_length(&path) {
             return Ok(Self::File(path));
         }
+
         let failed = |e: io::Error| {
             Failure::new(Kind::File, format!("{} cannot be read: {e}", path.display()))
         };
+        // A device such as `/dev/zero` may have no end, and a directory has no contents.
         let kind = fs::metadata(&path).map_err(failed)?.file_type();
         if !is_descriptor && !kind.is_file() && !kind.is_fifo() {
             let problem = format!("{} is not a regular file", path.display());
             return Err(Failure::new(Kind::File, problem));
         }
 
+        // The name of a descriptor is a number, which is no name for receivers.
         let name = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
         let name = name.filter(|_| !is_descriptor);
         Ok(Self::Contents { file: Box::new(File::open(&path).map_err(failed)?), name })

@@ -144,6 +144,7 @@ pub(crate) struct StreamStopArgs {
 /// Parses a bit rate.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
     let rate = text.parse::<Rate>().map(|rate| rate.bits_per_second.round() as u64);
+    // Zero is a number, so "not a rate" would not help: the error says how to have no limit.
     let number = text.trim().trim_end_matches(['k', 'M', 'G']);
     rate.map_err(|_| match number.parse::<f64>() {
         Ok(0.0) => "a rate of 0 is none: leave the option out, or give 1k to 100G, in bit/s".into(),

@@ -27,6 +27,7 @@ pub(crate) fn observers(
         ("--events", args.events.as_deref()),
         ("--record", args.record.as_deref()),
     ])?;
+
     if let Some(pcap) = &args.pcap {
         let capture = Capture::new(create(pcap)?, config, &points);
         observers.push(Box::new(capture.map_err(|e| Failure::new(Kind::File, e.to_string()))?));
@@ -46,6 +47,8 @@ pub(crate) fn observers(
 /// Checks that no two options name the same file.
 fn check_paths(options: [(&str, Option<&Path>); 3]) -> Result<(), Failure> {
     let named: Vec<_> = options.iter().filter_map(|(name, path)| Some((name, (*path)?))).collect();
+    // Two writers would overwrite each other. Two names of one file, as by a link, are not found
+    // out.
     for (at, (other, path)) in named.iter().enumerate() {
         if let Some((name, _)) = named[..at].iter().find(|(_, earlier)| earlier == path) {
             let message = format!("{name} and {other} both name {}", path.display());

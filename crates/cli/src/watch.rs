@@ -41,6 +41,7 @@ impl Interrupts {
     pub(crate) fn come_within(&mut self, client: &Client, time: Duration) -> bool {
         let Self { interrupt, terminate, hangup } = self;
         client.block_on(async {
+            // Where hangups are ignored this branch waits for ever, and the others decide.
             let hung_up = async {
                 match hangup {
                     Some(hangup) => hangup.recv().await,

@@ -44,11 +44,14 @@ pub fn agreeing(shape: Shape, packets: &[Combination]) -> Result<Vec<bool>, Code
         row[content + number] = 1;
         reduce(&kernels, &pivots, &mut row)?;
         match row[..content].iter().position(|byte| *byte != 0) {
+            // The first element that is left makes the row a pivot for the packets behind it.
             Some(column) => {
                 let inverse = shape.field().inv(row[column]).unwrap_or(1);
                 kernels.scale(inverse, &mut row);
                 pivots.push(Pivot { column, row });
             }
+
+            // Nothing is left, so the weights are a dependency.
             None => {
                 let weights = row[content..].iter();
                 agrees.iter_mut().zip(weights).for_each(|(agrees, weight)| *agrees |= *weight != 0);

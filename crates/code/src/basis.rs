@@ -85,6 +85,8 @@ impl Basis {
         if self.is_complete() {
             return Ok(None);
         }
+
+        // A symbol on its own needs no elimination as long as its column is free.
         let pivot = match self.insert_symbol(coefficients) {
             Some(column) => Some(column),
             None => {
@@ -95,6 +97,7 @@ impl Basis {
 
         if let Some(pivot) = pivot {
             self.rank += 1;
+            // Elimination looks at no row from `end` on.
             self.end = self.end.max(pivot + 1);
         }
 

@@ -17,6 +17,7 @@ const DRAWS: usize = 128;
 pub fn draw(field: Field, rng: &mut (impl RngCore + ?Sized), out: &mut [u8]) {
     for _ in 0..DRAWS {
         rng.fill_bytes(out);
+        // Small fields use the lower bits of each byte, which stay uniform.
         let mask = field.mask();
         if field != Field::Gf256 {
             out.iter_mut().for_each(|c| *c &= mask);

@@ -85,6 +85,7 @@ impl Decoder {
         let Some(number) = self.basis.insert(coefficients)? else {
             return Ok(Absorbed::Redundant);
         };
+
         self.store.put(number, coefficients, payload);
 
         // An uncoded symbol takes the number of its own column, so its payload is the symbol. If
@@ -102,6 +103,7 @@ impl Decoder {
         let shape = self.shape();
         same_length("source symbols", shape.capacity(), source.len())?;
         self.clear();
+
         let mut unit = vec![0; shape.generation_size()];
         for (index, symbol) in source.chunks(shape.symbol_size()).enumerate() {
             unit[index] = 1;
@@ -126,6 +128,7 @@ impl Decoder {
         if !self.is_determined(index) {
             return None;
         }
+
         if self.uncoded[index] {
             return self.store.payloads().row(index);
         }
@@ -179,6 +182,7 @@ impl Decoder {
             self.store.payloads(),
             &mut symbols,
         )?;
+
         for &index in &self.wanted {
             self.solved[usize::from(index)] = true;
         }

@@ -45,6 +45,8 @@ impl Encoder {
         if data.len() > capacity {
             return Err(CodeError::TooMuchData { capacity, got: data.len() });
         }
+
+        // Every row is written, so that nothing of the former data remains.
         let size = self.shape.symbol_size();
         let mut parts = data.chunks(size);
         for index in 0..self.shape.generation_size() {

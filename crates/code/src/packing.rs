@@ -44,6 +44,7 @@ pub fn unpack(field: Field, packed: &[u8], out: &mut [u8]) -> Result<(), CodeErr
     {
         return Err(CodeError::Padding);
     }
+
     for (group, &byte) in out.chunks_mut(per_byte(field)).zip(packed) {
         for (c, i) in group.iter_mut().zip(0u32..) {
             *c = byte >> (i * field.bits()) & field.mask();

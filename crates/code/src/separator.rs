@@ -108,6 +108,7 @@ impl Separator {
         // Nothing of the other generation remains.
         let payload = row.split_off(self.rows.len() + self.shape.generation_size());
         let wanted = row.split_off(self.rows.len());
+        // Without a coefficient of the wanted generation nothing is left to learn.
         let innovative = wanted.iter().any(|coefficient| *coefficient != 0);
         Ok(if innovative { Separated::Wanted((wanted, payload)) } else { Separated::Redundant })
     }

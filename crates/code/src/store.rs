@@ -105,6 +105,8 @@ impl Store {
         if self.order.len() == self.end {
             return draw(self.shape.field(), rng, by_number);
         }
+
+        // Unused rows have stale bytes, so their weights must be zero.
         let mut space = [0; MAX_GENERATION];
         let weights = &mut space[..self.order.len()];
         draw(self.shape.field(), rng, weights);
@@ -139,6 +141,8 @@ impl Store {
         if self.end == 0 {
             return Ok(false);
         }
+
+        // Weights lie on the stack, a batch at a time, so that recoding allocates nothing.
         let k = self.shape.generation_size();
         let size = self.shape.symbol_size();
         let mut space = [0; BATCH * MAX_GENERATION];

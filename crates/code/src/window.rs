@@ -63,6 +63,8 @@ impl Window {
             add(&self.kernels, factor, known, at, &mut row);
         }
 
+        // The first coefficient that is left leads the row. It is scaled to 1, as elimination
+        // expects.
         let Some(at) = row.coefficients.iter().position(|c| *c != 0) else { return false };
         let lead = first + at as u32;
         row.coefficients.drain(..at);
@@ -103,6 +105,7 @@ impl Window {
     /// on; `None` if what is known does not yield it.
     #[must_use]
     pub fn express(&self, first: u32, coefficients: &[u8]) -> Option<Vec<u8>> {
+        // The symbol gathers what is taken out. It is the one wanted if no coefficient is left.
         let mut rest = Row { coefficients: coefficients.to_vec(), symbol: Vec::new() };
         for (lead, known) in self.span(first, coefficients.len()) {
             let at = (lead - first) as usize;
@@ -156,6 +159,7 @@ impl Window {
         for ((lead, row), factor) in rows.into_iter().zip(factors) {
             add(&self.kernels, factor.max(1), row, (lead - first) as usize, &mut sum);
         }
+
         sum.trim();
         Some(Coded { first, coefficients: sum.coefficients, symbol: sum.symbol })
     }
@@ -191,6 +195,8 @@ fn add(kernels: &Kernels, factor: u8, row: &Row, at: usize, sum: &mut Row) {
     if factor == 0 {
         return;
     }
+
+    // The sum grows to hold the row. A shorter symbol counts as filled up with zeros.
     let end = at + row.coefficients.len();
     sum.coefficients.resize(sum.coefficients.len().max(end), 0);
     sum.symbol.resize(sum.symbol.len().max(row.symbol.len()), 0);

@@ -135,8 +135,11 @@ impl<R: Read> Reader<R> {
     /// Reads the next line, without its end. Returns whether there was one.
     fn read_line(&mut self) -> Result<bool, ReadError> {
         self.line.clear();
+        // The limit keeps a line without an end from filling the memory. The byte beyond the
+        // longest line tells that it went on.
         let limit = LONGEST_LINE as u64 + 1;
         let read = (&mut self.lines).take(limit).read_until(b'\n', &mut self.line);
+
         let lines = self.number;
         match read.map_err(|e| e.kind()) {
             Ok(0) => Ok(false),
@@ -149,6 +152,8 @@ impl<R: Read> Reader<R> {
             // A file that is no gzip at all is not cut off; it never was a recording.
             Err(_) if lines == 0 && self.line.is_empty() => Err(ReadError::Foreign),
             Ok(_) | Err(io::ErrorKind::UnexpectedEof) => Err(ReadError::Cut { lines }),
+
+            // The deflate stream is invalid, or the checksum at the end does not match.
             Err(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => {
                 let problem = "the compressed data are wrong".to_owned();
                 Err(ReadError::Damaged { line: lines + 1, problem })
@@ -166,6 +171,9 @@ impl<R: Read> Reader<R> {
                 true => Err(self.damaged("nothing may follow the event `end`")),
             };
         }
+
+        // Gzip ends properly in a file without a message, too: only the event `end` shows that
+        // nothing is missing.
         if !self.read_line()? {
             let lines = self.number;
             let is_empty = self.order == Order::First;
@@ -180,6 +188,9 @@ impl<R: Read> Reader<R> {
                 return Err(ReadError::Version { found: head.schema });
             }
         }
+
+        // The order is part of the format: a tick changes the key before it, and a key has the rows
+        // that the meta names.
         let message: Message =
             serde_json::from_slice(&self.line).map_err(|e| self.damaged(&e.to_string()))?;
         self.order = match (&message, self.order) {
@@ -189,6 +200,7 @@ impl<R: Read> Reader<R> {
             (Message::Tick(_) | Message::Event(_), Order::Any) => Order::Any,
             _ => return Err(self.damaged("after a meta comes a key")),
         };
+
         Ok(Some(message))
     }
 
@@ -204,6 +216,7 @@ impl<R: Read> Iterator for Reader<R> {
         if self.is_over {
             return None;
         }
+
         let read = self.read();
         self.is_over = !matches!(read, Ok(Some(_)));
         read.transpose()

@@ -96,16 +96,22 @@ impl Sampler {
         let is_key_due = is_meta_new || state.time_s - self.keyed_s > KEY_S - TOLERANCE_S;
         let tick = self.before.as_ref().filter(|_| !is_key_due);
         let tick = tick.and_then(|before| state.tick_since(before).ok());
+
         let mut events = events.into_iter().map(Message::Event);
         if !is_meta_new {
             events.try_for_each(&mut tell)?;
         }
+
+        // A key stands where there is no state to differ from, where one is due for readers that
+        // seek, and where a tick cannot tell the change.
         if let Some(tick) = tick {
             tell(Message::Tick(tick))?;
         } else {
             self.keyed_s = state.time_s;
             tell(Message::Key(state.clone()))?;
         }
+
+        // Events that waited for the key follow it here.
         self.before = Some(state);
         events.try_for_each(tell)
     }

@@ -69,6 +69,9 @@ impl Blame {
         if given.false_packets() == 0 {
             return false;
         }
+
+        // Old evidence makes room before new is taken, so that invented senders cannot fill the
+        // list for long.
         self.entries.retain(|_, entry| now.since(entry.at) < NAMED);
         make_room(&mut self.entries, &node, MAX_BLAMED, |entry| entry.at);
 
@@ -77,6 +80,7 @@ impl Blame {
         let is_again = before.is_some_and(|entry| now.since(entry.at) < AVOIDED);
         let is_to_blame = given.vouched > 0 || is_again;
         let former = before.and_then(|entry| entry.blamed_at);
+
         let entry = Entry {
             packets: before.map_or(0, |entry| entry.packets) + u64::from(given.false_packets()),
             at: now,

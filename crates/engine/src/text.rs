@@ -42,7 +42,9 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, NotText> {
     if let Some(rest) = bytes.strip_prefix(&[0xfe, 0xff]) {
         return utf16(rest, u16::from_be_bytes);
     }
+
     let text = String::from_utf8(bytes).map_err(|error| {
+        // The line of the first wrong byte is what helps to find it.
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         NotText::Utf8 { line: before.iter().filter(|byte| **byte == b'\n').count() + 1 }
     })?;

@@ -72,6 +72,8 @@ fn wrong_type(key: Option<&str>, message: &str) -> Option<String> {
         ("sequence", "a list"),
         ("map", "a table"),
     ];
+
+    // The parser names kinds in its own words. A kind that is not among these is shown unchanged.
     let found = kinds.iter().find_map(|(kind, ours)| Some((ours, value.strip_prefix(kind)?)));
     let value = found.map_or_else(|| value.to_owned(), |(ours, rest)| format!("{ours}{rest}"));
     let key = key.map_or_else(|| "the value".to_owned(), |key| format!("`{key}`"));

@@ -60,6 +60,8 @@ pub fn sending_values(sending: &Sending, layers: usize) -> StreamSending {
 /// Returns the values of a receiver of a stream of this many layers.
 #[must_use]
 pub fn receiving_values(receiving: &Receiving, layers: usize) -> StreamReceiverValues {
+    // Engines count in arrays for the most layers a stream may have. A reader wants those that it
+    // has.
     let timely = receiving.timeliness.as_ref();
     StreamReceiverValues {
         packets: receiving.packets[..layers].to_vec(),

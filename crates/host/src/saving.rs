@@ -73,6 +73,7 @@ impl<T: Clone + PartialEq> Saver<T> {
     /// Takes what came of writing. Returns the time until the next attempt if it failed.
     pub fn handle_written(&mut self, succeeded: bool, now: Instant) -> Option<Duration> {
         let state = core::mem::replace(&mut self.state, State::Idle);
+        // An answer to no question changes nothing.
         let State::Writing(value) = state else {
             self.state = state;
             return None;
@@ -84,6 +85,8 @@ impl<T: Clone + PartialEq> Saver<T> {
             return None;
         }
 
+        // A write that failed may have left a part on the disk, so even the value before is to be
+        // written.
         self.saved = None;
         let backoff = PAUSES.pause(self.failures);
         self.failures = self.failures.saturating_add(1);

@@ -108,9 +108,11 @@ impl AckCache {
         if known.is_some_and(is_known) {
             return Admission::Known;
         }
+        // A finished entry is the only one that can be spared: the others are still on their way.
         if known.is_none() && self.entries.len() >= MAX_ENTRIES && !self.evict_finished() {
             return Admission::Full;
         }
+
         let retry = Retry::new(now);
         let overheard = Overheard::default();
         self.entries.insert(key, Entry { ack, since: now, retry, overheard, waits: 0 });

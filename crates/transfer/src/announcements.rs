@@ -153,6 +153,7 @@ impl Announcements {
         let Some((victim, kept)) = least_missed.map(|(flow, kept)| (*flow, kept)) else {
             return true;
         };
+
         let is_live = is_open(kept) && now.since(kept.heard_at) < SILENT;
         if is_live && !is_own {
             return false;

@@ -18,6 +18,7 @@ impl FileSource {
                 finished: r.finished,
             })
             .collect();
+
         let sent = self.packets_sent as f64 * f64::from(g.symbol_size());
         TransferStatus {
             flow: self.manifest.flow,
@@ -28,6 +29,7 @@ impl FileSource {
             stage: match self.state {
                 SourceState::Open => Stage::Open,
                 SourceState::Closed { reason, .. } => match reason {
+                    // Receivers may still object, so the transfer counts as open.
                     CloseReason::SaidDone => Stage::Open,
                     CloseReason::Ended => Stage::Complete,
                     CloseReason::Withdrawn => Stage::Withdrawn,

@@ -20,6 +20,8 @@ pub(crate) fn run(remote: &Remote, args: BandwidthArgs) -> Result<(), Failure> {
     if remote.json {
         return show::json(&measured);
     }
+
+    // The scheme belongs to the result: by another one the rate would be another.
     let Measured { name, scheme, seconds, bytes, sent, received, lost, goodput_bps, .. } = measured;
     show::line(&format!(
         "{:.0} kbit/s to {name} by {scheme}: {received} of {sent} packets of {bytes} bytes in \

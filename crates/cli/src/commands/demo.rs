@@ -60,6 +60,8 @@ fn demonstrate(request: &DemoRequest) -> Result<[Recording; 2], DemoError> {
     let names = || DEMOS.map(|demo| demo.name).join(", ");
     let unknown = || DemoError::Request(format!("there are the demonstrations {}", names()));
     let demo = demo.ok_or_else(unknown)?;
+
+    // The two runs differ by their schemes alone.
     let scenario = scenario(demo, request)?;
     let one = |scheme| simulate(&scenario, scheme);
     let [first, second] = demo.schemes;
@@ -70,15 +72,22 @@ fn demonstrate(request: &DemoRequest) -> Result<[Recording; 2], DemoError> {
 fn scenario(demo: &Demo, request: &DemoRequest) -> Result<Scenario, DemoError> {
     let wrong = |e: String| DemoError::Request(e);
     let shipped = Scenario::load(Path::new(demo.name)).map_err(|e| wrong(e.to_string()))?;
+
+    // The page can ask for any loss, but runs are made from the scenario that ships: only its
+    // numbers change.
     let mut table = shipped.table().clone();
     table.insert("seed".to_owned(), toml::Value::from(i64::from(request.seed)));
+
     if let Some(loss) = request.loss {
         if !(0.0..=MOST_LOSS).contains(&loss) {
             return Err(wrong(format!("loss {loss}: allowed are 0 to {MOST_LOSS}")));
         }
+
         let links = table.get_mut("link").and_then(toml::Value::as_array_mut);
         let links = links.ok_or_else(|| wrong(format!("{} has links of its own", demo.name)))?;
         for link in links.iter_mut().filter_map(toml::Value::as_table_mut) {
+            // The page has one slider for both directions. A loss of its own on the way back would
+            // outlast it.
             link.insert("loss".to_owned(), toml::Value::from(loss));
             link.remove("loss_back");
         }
@@ -101,6 +110,8 @@ fn simulate(scenario: &Scenario, scheme: &'static str) -> Result<Recording, Demo
     let schemes = check_traffic(scenario, scheme).map_err(|e| failed(&e))?;
     let console = Console::new(scenario, &config, &schemes, Writer::new(recorded.clone()));
     let observers = vec![Box::new(console) as Box<dyn Observer>];
+
+    // A page that has been closed does not end the run, so only its length bounds it.
     let go_on = |_: &Step<'_>| ControlFlow::Continue(());
     ncmesh_sim::run(scenario, config, scheme, LONGEST, observers, go_on).map_err(|e| failed(&e))?;
     Ok(Recording { name: scheme.to_owned(), bytes: recorded.take().into() })

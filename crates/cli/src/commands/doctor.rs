@@ -30,6 +30,7 @@ const KEY_DIGITS: usize = 32;
 
 /// Runs the command.
 pub(crate) fn run(args: &DoctorArgs, remote: &Remote) -> Result<(), Failure> {
+    // Without `--config` the daemon is the installed one, if there is one.
     let system = PathBuf::from(SYSTEM_CONFIG);
     let config = remote.config.clone().or_else(|| Some(system).filter(|file| file.exists()));
     if args.radio {
@@ -77,6 +78,8 @@ fn ask<T: DeserializeOwned + serde::Serialize>(
     client: &Result<Client, Failure>,
     path: &str,
 ) -> Value {
+    // A part that cannot be had must not keep the others out of the report. It says why it is
+    // absent.
     let answer = match client {
         Ok(client) => client.read::<T>(path),
         Err(failure) => return failure.message().into(),
@@ -117,6 +120,7 @@ fn interfaces() -> Value {
             format!("{name}: {state}, mtu {}{wireless}", line("mtu"))
         })
         .collect();
+    // The kernel lists them in no order. Sorted, two reports can be compared.
     lines.sort_unstable();
     lines.join("\n").into()
 }
@@ -159,6 +163,8 @@ fn remove_secrets(table: &mut toml::Table) {
 
 /// Returns the text without anything that could be a key.
 fn without_keys(text: &str) -> String {
+    // Hexadecimal digits in a row may be a key wherever they stand, in answers and in the log as
+    // well.
     let mut safe = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find(|c: char| c.is_ascii_hexdigit()) {
@@ -178,6 +184,7 @@ fn without_keys(text: &str) -> String {
 fn log() -> Value {
     let mut journal = Command::new("journalctl");
     journal.args(["--unit", SERVICE, "--lines", LOG_LINES, "--no-pager", "--output", "short-iso"]);
+    // Without systemd, or without the rights to read the journal, the report has no log.
     match journal.stdin(Stdio::null()).stderr(Stdio::null()).output() {
         Ok(output) if output.status.success() => {
             String::from_utf8_lossy(&output.stdout).into_owned().into()

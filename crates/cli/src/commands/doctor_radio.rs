@@ -22,6 +22,9 @@ pub(crate) fn run(
         let problem = "there is no radio here; name an interface: `ncmesh doctor --radio eth0`";
         return Err(Failure::new(Kind::Other, problem));
     }
+
+    // An interface that is missing ends the command, even if others are there: the user or the
+    // configuration named it.
     let mut all = Vec::new();
     for name in names {
         let seen = survey(&name).map_err(|e| {
@@ -32,9 +35,12 @@ pub(crate) fn run(
         };
         all.push(seen?.ok_or_else(problem)?);
     }
+
     if is_json {
         return show::json(&all.iter().map(as_json).collect::<Vec<_>>());
     }
+
+    // Each finding is followed by the command that mends it, indented so that it can be copied.
     for survey in &all {
         show::line(&state(survey))?;
         let findings = survey.findings();
@@ -74,6 +80,8 @@ fn state(survey: &Survey) -> String {
     let Some(Wifi { mode, frequency_mhz, width, saves_power, forwards }) = wifi else {
         return format!("{name}: no radio, MTU {mtu}");
     };
+
+    // The kernel does not tell every value of every radio. Unknown parts are left out.
     let state = |is_on: bool| if is_on { "on" } else { "off" };
     let parts = [
         mode.map(|mode| mode.name().to_owned()),

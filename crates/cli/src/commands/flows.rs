@@ -30,6 +30,7 @@ pub(crate) fn show(flows: &FlowsOutcome, planned: &[Flow]) -> Result<(), Failure
         let too_much = is_unpaced(planned);
         let beyond = |loss| format!("{} to {} {}", flow.from, flow.to, percent(loss));
         excess.extend(flow.loss.filter(|_| too_much).map(beyond));
+
         let innovative = 100.0 * flow.innovative as f64 / flow.heard.max(1) as f64;
         let tcp = flow.tcp.as_ref();
         table.row([
@@ -90,13 +91,17 @@ pub(crate) fn show_comparison(c: &Comparison, planned: &[Flow]) -> Result<(), Fa
     let signed = |share: Option<f64>| show::or_dash(share.map(|s| format!("{:+.1} %", 100.0 * s)));
     let kbit_s = c.throughput_bps.map(|bps| format!("{:.0}", bps / 1e3));
     row(&mut table, "throughput, kbit/s", kbit_s, signed(c.throughput_gain));
+
+    // A comparison counts how much less is lost. The column shows the change, so the sign turns.
     let less = c.loss_reduction.map(|reduction| -reduction);
     let name = if planned.iter().all(is_unpaced) { EXCESS } else { "losses" };
     row(&mut table, name, c.loss.map(percent), signed(less));
     row(&mut table, "round-trip time, ms", c.rtt_s.map(milliseconds), signed(c.rtt_increase));
+
     let more_ms = c.idle_rtt_s[0].zip(c.idle_rtt_s[1]).map(|(a, b)| (b - a) * 1e3);
     let more_ms = show::or_dash(more_ms.map(|ms| format!("{ms:+.2} ms")));
     row(&mut table, "without load, ms", c.idle_rtt_s.map(milliseconds), more_ms);
+
     show::line(&table.to_string())?;
     show_ratios(&c.coding_ratio)
 }
@@ -117,6 +122,7 @@ pub(crate) fn show_comparisons(all: &[Comparison]) -> Result<(), Failure> {
         (bps, cells)
     };
 
+    // Each comparison has another scheme beside the same last run, which gets one row.
     let mut rows: Vec<_> = all.iter().map(|c| row(&c.against, c, 0)).collect();
     rows.extend(all.first().map(|c| row(&c.scheme, c, 1)));
     rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));

@@ -46,6 +46,8 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
                 _ = terminate.recv() => "terminated",
             };
 
+            // A mesh that is held ends in good order, with its result. The run then returns by
+            // itself.
             if !holding.end() {
                 return Err(Failure::new(Kind::Incomplete, why));
             }
@@ -80,6 +82,7 @@ impl Holding {
             }
         }
 
+        // From here on a signal ends the holding, not the run.
         self.is_on.set(true);
         loop {
             tokio::select! {
@@ -113,6 +116,8 @@ async fn run_traffic(
     let mut runs = Vec::new();
     let mut left_out = Vec::new();
     for (number, scheme) in schemes.iter().enumerate() {
+        // Each run has a directory of its own: daemons would go on with the state of an earlier
+        // run.
         let name = |dir: &PathBuf| dir.join(format!("{}-{scheme}", number + 1));
         let dir = args.dir.as_ref().map(name);
         let run = match experiment(scenario, args, scheme, dir, form, holding).await {
@@ -141,6 +146,7 @@ async fn run_traffic(
         runs.push(run);
     }
 
+    // Each result was shown, so the failure of a transfer comes last.
     let transfer = runs.last().and_then(|run| run.outcome.transfer());
     let verdict = transfer.map_or(Ok(()), plan::verdict);
     comparison::show(&Compared::of(runs, left_out), "in the lab", &scenario.flows, form)?;
@@ -315,6 +321,8 @@ async fn carry(
     // A failure of one ends the others.
     let lab = &*lab;
     let sharing = Sharing::begin(lab).await?;
+    // Each service notes its own end: the first of these notes tells how much of the channel each
+    // had while all of them ran.
     let sending = async {
         let Some(scheme) = file else { return Ok(Vec::new()) };
         let sent = transfers(lab, scenario, scheme, args, progress).await?;
@@ -343,6 +351,7 @@ async fn carry(
     let sent = sent.into_iter().map(|sent| sent.outcome);
     let mut parts: Vec<Outcome> = sent.chain(flows).chain(streams).collect();
     match parts.pop() {
+        // A service that ran alone shared nothing.
         Some(only) if parts.is_empty() => Ok((only, packets)),
         last => {
             parts.extend(last);
@@ -367,6 +376,7 @@ async fn transfers(
     args: &LabArgs,
     progress: &mut Progress,
 ) -> Result<Vec<Run>, Failure> {
+    // Contents are made before the first transfer begins, so that transfers begin together.
     let files: Result<Vec<PathBuf>, Failure> =
         (0..scenario.traffic.len()).map(|index| file_to_send(lab, scenario, index)).collect();
     let mut all = Vec::new();
@@ -449,9 +459,11 @@ async fn follow(
     let started = Instant::now();
     loop {
         lab.check()?;
+
         let mut have_ended = true;
         for Sent { traffic, id, .. } in sent {
             let transfer = lab.transfer(traffic.from, id).await?;
+            // A single file needs no id to be told from others.
             if let [_] = sent {
                 progress.show_receivers(&transfer);
             } else {

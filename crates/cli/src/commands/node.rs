@@ -23,6 +23,8 @@ pub(crate) fn run(args: &NodeArgs) -> Result<(), Failure> {
     };
 
     let at_level = |level: Level| Targets::new().with_default(level);
+
+    // The configuration may set another level later. The variable, if given, keeps precedence.
     let (filter, handle) =
         reload::Layer::new(variable.clone().unwrap_or_else(|| at_level(Level::INFO)));
     tracing_subscriber::registry().with(log(filter)).init();

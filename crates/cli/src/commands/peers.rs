@@ -26,6 +26,8 @@ fn text(peers: &[Peer]) -> String {
     if peers.is_empty() {
         return "no other node is known; `ncmesh status` shows what may be wrong".into();
     }
+
+    // Without identities no node has a key, and the column would be empty.
     let has_keys = peers.iter().any(|peer| peer.fingerprint.is_some() || peer.conflict);
     let mut table = Table::new(["NAME", "ID", "VIA"]);
     table.columns(PeerValues::FIELDS);

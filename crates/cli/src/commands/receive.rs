@@ -85,6 +85,7 @@ fn choose_inbox(client: &Client, dir: Option<&Path>) -> Result<String, Failure> 
     let inbox: Inbox = match dir {
         None => client.read("/v1/inbox")?,
         Some(dir) => {
+            // The daemon has another working directory.
             let dir = Some(absolute(dir)?);
             client.put("/v1/inbox", &Inbox { dir })?
         }

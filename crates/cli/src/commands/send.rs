@@ -21,6 +21,9 @@ pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
     let to = recipients(args.to)?;
     let for_all = matches!(to, Recipients::All(_));
     let background = args.airtime.or(args.background.then_some(Background::UNBOUNDED));
+
+    // Contents have no name that the daemon could see, so one must be known before they are handed
+    // over: that may take long.
     let source = Source::open(&args.file)?;
     let own = if let Source::Contents { name, .. } = &source { name.clone() } else { None };
     let name = args.name.or(own);

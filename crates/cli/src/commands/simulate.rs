@@ -33,6 +33,9 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
 
     let (scenario, schemes) = plan::scenario(&args.run)?;
     let others = comparison::others(&schemes, &args.compare)?;
+
+    // Files are opened and the console is started before the first run, so that a mistake there
+    // does not cost the time of the runs.
     let mut config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
     config.time_parts = args.time_parts;
     let mut observers = traces::observers(&args.traces, &scenario, &config, &schemes)?;
@@ -47,6 +50,7 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
     let is_compared = !others.is_empty();
     for other in others {
         show::note(&format!("simulating {}", other.name));
+        // Each run has the seed of the scenario, so that all schemes start from the same numbers.
         let config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
         match simulate(&scenario, config, other.name, limit, Vec::new(), form) {
             Ok((run, _)) => runs.push(run),
@@ -127,7 +131,9 @@ fn simulate(
 
 /// Returns how many packets the files are cut into, once each source has sent some.
 fn packets_of(step: &Step<'_>) -> Option<f64> {
+    // Measuring has no packets of files yet, and flows have none at all.
     let Stage::Transfer = step.stage else { return None };
+
     let packets = step.sent().map(|sent| {
         comparison::packets(&SourceValues {
             packets: Some(sent.source_packets),

@@ -41,6 +41,7 @@ fn text(s: &Status) -> String {
 
     let inbox = inbox.unwrap_or_else(|| "none; files sent to this node are refused".into());
     let shown = s.display_name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+
     let mut lines = vec![
         format!("node       {}{shown} (id {}), ncmesh {}", s.name, s.id, s.version),
         format!("up         {}", show::duration(s.values.uptime_s)),
@@ -74,10 +75,13 @@ fn text(s: &Status) -> String {
 fn identity(identity: &Identity) -> String {
     let Identity { fingerprint, serial, expires, known, revoked, conflicts } = identity;
     let mut text = format!("key {fingerprint}");
+
+    // A node of a network without certificates has a key all the same.
     if let Some((serial, expires)) = serial.zip(*expires) {
         let left = (expires.saturating_sub(unix_s()) as f64).min(MOST_LEFT_S);
         text += &format!(", certificate {serial} for {}", show::duration(left));
     }
+
     text += &format!("; {known} other keys known, {revoked} certificates revoked");
     if !conflicts.is_empty() {
         let nodes: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
@@ -117,6 +121,7 @@ fn tunnel(t: &Tunnel) -> Vec<String> {
             t.packets_out, t.packets_in, t.waiting
         ),
     ];
+
     lines.extend(routes(&t.routes));
     if !t.groups.is_empty() {
         lines.push(format!("           multicast groups {}", t.groups.join(", ")));

@@ -85,6 +85,7 @@ fn receive(client: &Client, json: bool, args: StreamReceiveArgs) -> Result<(), F
     }
 
     show::note(&format!("joined group {group_name}; Ctrl-C leaves it"));
+    // The group is left even if watching it failed.
     let watched = watch(client, json, &group_name, receiving);
     client.delete::<Vec<Stream>>(&format!("/v1/streams/received/{group_name}"))?;
     watched
@@ -151,6 +152,7 @@ fn sending(stream: &Stream, last: Option<&Stream>) -> Option<String> {
 fn receiving(stream: &Stream, last: Option<&Stream>) -> Option<String> {
     let now = stream.receiving.as_ref()?;
     let before = last.and_then(|last| last.receiving.as_ref());
+    // Counters begin at zero again when a receiver joins again: the rate is then 0, not negative.
     let bytes = |i: usize| {
         let now = now.values.bytes[i];
         now - before.map_or(0, |before| before.values.bytes[i].min(now))

@@ -65,9 +65,11 @@ fn watch(
     player: Option<Command>,
     file: Option<PathBuf>,
 ) -> Result<(), Failure> {
+    // Until a source sends, nothing tells the formats, and a player could not be started.
     let Some(sdp) = description(client, interrupts, group)? else { return Ok(()) };
     let Some(mut player) = player else {
         let Some(file) = file else { return Ok(()) };
+
         let written = std::fs::write(&file, sdp);
         written.map_err(|e| Failure::new(Kind::File, format!("{}: {e}", file.display())))?;
         let shown = file.display();
@@ -78,8 +80,10 @@ fn watch(
         return Ok(());
     };
 
+    // The file is removed at the end. A player may open it late, so it stays as long as the player.
     let file = SdpFile::new(&sdp)?;
     let mut child = player.arg(&file.0).stdin(Stdio::null()).spawn()?;
+
     let mut looked = Instant::now();
     while !interrupts.come_within(client, POLL_INTERVAL) {
         if let Some(status) = child.try_wait()? {
@@ -108,6 +112,7 @@ fn joined(client: &Client, watched: &Watched) -> Result<JoinedGroup, Failure> {
     let own = joined.into_iter().find(|joined| joined.group == *group);
     let own =
         own.ok_or_else(|| Failure::new(Kind::NoTransfer, format!("the node left group {group}")))?;
+    // The group may be joined again for another port while this command waits.
     let is_here = |layer: &String| layer.parse::<Layer>().is_ok_and(|layer| layer.port == *port);
     if !own.playing.iter().any(is_here) {
         let text = format!("another command plays group {group} now; a node plays it once");

@@ -34,9 +34,11 @@ pub(crate) fn run(remote: &Remote) -> Result<(), Failure> {
     // The first message shows that there is a daemon, before the screen is cleared.
     let ended = |_| Failure::new(Kind::NoDaemon, "the daemon has ended");
     let first = messages.recv().map_err(ended)??;
+
     let mut top = Top::default();
     handle(&mut top, first)?;
     let mut terminal = ratatui::try_init()?;
+    // The terminal is restored before a failure is reported, which would else be drawn over.
     let shown = show(&mut terminal, &mut top, &messages);
     ratatui::restore();
     shown
@@ -76,6 +78,8 @@ fn show(
     messages: &Receiver<Told>,
 ) -> Result<(), Failure> {
     loop {
+        // Messages that have come are taken before each drawing, so a slow terminal does not lag
+        // behind.
         loop {
             match messages.try_recv() {
                 Ok(told) => handle(top, told?)?,
@@ -101,6 +105,7 @@ fn handle(top: &mut Top, message: Message) -> Result<(), Failure> {
 
 /// Returns what a key means.
 fn press(event: &Event) -> Option<Press> {
+    // Some terminals report releases, too, and each key would count twice.
     let key = event.as_key_event().filter(|key| key.kind != KeyEventKind::Release)?;
     Some(match key.code {
         KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Press::End,

@@ -15,6 +15,7 @@ pub(crate) fn run(remote: &Remote, args: &TracerouteArgs) -> Result<(), Failure>
     if remote.json {
         return show::json(&path);
     }
+
     let mut table = Table::new(["HOP", "NAME", "ID", "OUT", "BACK", "ETX", "RTT"]);
     let share = |delivery: f64| format!("{:.0} %", delivery * 100.0);
     for (n, hop) in (1..).zip(&path.hops) {

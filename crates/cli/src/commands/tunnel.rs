@@ -34,9 +34,11 @@ fn show_present(remote: &Remote, status: &Status) -> Result<(), Failure> {
         relay: status.coding.iter().find_map(|coding| coding.relay),
         coding: status.coding.iter().find_map(|coding| coding.combines),
     };
+
     if remote.json {
         return show::json(&present);
     }
+
     show::line(&match tunnel {
         Some(Tunnel { scheme, scheme_reason, .. }) => {
             format!("packets leave by {scheme} ({scheme_reason})")

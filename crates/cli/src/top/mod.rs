@@ -84,6 +84,7 @@ impl Top {
     /// Takes a message of the source.
     pub(crate) fn handle(&mut self, message: Message) -> Result<(), Foreign> {
         match message {
+            // A source of another version may mean other things by the same fields.
             Message::Meta(meta) if !(OLDEST_SCHEMA..=SCHEMA).contains(&meta.schema) => {
                 return Err(Foreign);
             }
@@ -96,6 +97,7 @@ impl Top {
                 self.push(key);
             }
             Message::Tick(tick) => {
+                // Ticks before the first key have nothing to change.
                 let Some(mut key) = self.states.back().cloned() else { return Ok(()) };
                 key.apply(&tick).map_err(|_| Foreign)?;
                 self.push(key);
@@ -105,6 +107,8 @@ impl Top {
                 if let Some(text) = self.describe(&event.what) {
                     self.events.push_back(format!("{:>7.1} s  {node} {text}", event.time_s));
                 }
+                // The list holds what a screen may show, so that a run of days does not fill the
+                // memory.
                 if self.events.len() > MOST_EVENTS {
                     self.events.pop_front();
                 }
@@ -134,6 +138,7 @@ impl Top {
                 self.scrolled = 0;
             }
             Press::Up => self.scrolled = self.scrolled.saturating_sub(1),
+            // The next drawing knows how many rows there are, and takes back what is too far.
             Press::Down => self.scrolled += 1,
         }
         true
@@ -179,6 +184,7 @@ impl Top {
 
     /// Returns by how much a counter grew in a second.
     fn rate(&self, counter: impl Fn(&Key) -> Option<Count>) -> Option<f64> {
+        // A counter that fell belongs to another start of the source: there is no rate then.
         let [first, last] = self.window()?;
         let grown = counter(last)?.0.checked_sub(counter(first).unwrap_or_default().0)?;
         Some(grown as f64 / (last.time_s - first.time_s))
@@ -187,11 +193,13 @@ impl Top {
     /// Returns the share of the time that a node was on the air with control, data and coded
     /// frames. `None` if that is not known.
     fn airtime(&self, node: usize) -> Option<[f64; 3]> {
+        // A daemon knows its own airtime only. Without that of control frames nothing is known.
         self.states.back()?.nodes.control_us.get(node)?.as_ref()?;
         let share = |column: fn(&NodeTable) -> &[Option<Count>]| {
             let us = self.rate(|key| *column(&key.nodes).get(node)?);
             us.unwrap_or(0.0) / 1e6
         };
+
         Some([
             share(|nodes| &nodes.control_us),
             share(|nodes| &nodes.data_us),

@@ -37,6 +37,7 @@ pub(crate) fn draw(top: &mut Top, frame: &mut Frame<'_>) {
         Constraint::Length(EVENT_LINES + 1),
         Constraint::Length(1),
     ]);
+
     let [title, tabs, body, events, keys] = areas.areas(frame.area());
     frame.render_widget(Line::from(top.title()), title);
     let selected = Tab::ALL.iter().position(|tab| *tab == top.tab);
@@ -56,11 +57,14 @@ pub(crate) fn draw(top: &mut Top, frame: &mut Frame<'_>) {
         frame.render_widget(Table::new(shown, widths).header(head), body);
     }
 
+    // The latest events are at the bottom, where lines are added on any terminal.
     let latest = top.events.iter().rev().take(usize::from(EVENT_LINES)).rev();
     let lines: Vec<Line<'_>> = latest.map(|text| Line::from(text.as_str())).collect();
     let block = Block::new().borders(ratatui::widgets::Borders::TOP).title("Events");
     frame.render_widget(Paragraph::new(lines).block(block), events);
     frame.render_widget(Line::from("Tab page  Up/Down scroll  ? help  q end"), keys);
+
+    // Help covers the rest, so it is drawn last.
     if top.shows_help {
         draw_help(frame);
     }
@@ -69,6 +73,7 @@ pub(crate) fn draw(top: &mut Top, frame: &mut Frame<'_>) {
 /// Draws the help over the middle of the screen.
 fn draw_help(frame: &mut Frame<'_>) {
     let area = frame.area();
+    // On a small terminal the help is cut off, not drawn beyond the screen.
     let height = (HELP.lines().count() as u16 + 2).min(area.height);
     let width = 66.min(area.width);
     let at = Rect { x: (area.width - width) / 2, y: (area.height - height) / 2, width, height };
@@ -82,6 +87,7 @@ type Page = (Vec<&'static str>, Vec<Constraint>, Vec<Vec<String>>);
 impl Top {
     /// Returns the first line.
     fn title(&self) -> String {
+        // Nothing is known until the first meta, which names the nodes.
         let Some(meta) = &self.meta else { return "ncmesh top".into() };
         let observer = meta.observer.map(|id| format!("  {} (id {id})", self.name(id)));
         let time = self.states.back().map_or(0.0, |key| key.time_s);
@@ -103,6 +109,7 @@ impl Top {
         let (Some(meta), Some(key)) = (&self.meta, self.states.back()) else {
             return (Vec::new(), Vec::new(), Vec::new());
         };
+
         match self.tab {
             Tab::Peers => self.peers(meta, key),
             Tab::Flows => self.traffic(meta, key),
@@ -118,6 +125,7 @@ impl Top {
         let link = |from: Option<u16>, to: Option<u16>| {
             meta.links.iter().position(|link| Some(link.from) == from && Some(link.to) == to)
         };
+
         let delivery = |place: Option<usize>| {
             let share = place.and_then(|place| key.links.delivery.get(place));
             share.copied().flatten().map_or_else(dash, |share| Unit::Share.show(share))
@@ -129,6 +137,7 @@ impl Top {
             let out = link(me, Some(node.id));
             let heard = into.and_then(|place| self.rate(|key| *key.links.heard.get(place)?));
             let useful = into.and_then(|place| {
+                // Both counters must be known: a daemon knows only the frames that it heard itself.
                 let new = key.links.innovative.get(place)?.as_ref()?.0 as f64;
                 let all = new + key.links.redundant.get(place)?.as_ref()?.0 as f64;
                 (all > 0.0).then(|| Unit::Share.show(new / all))

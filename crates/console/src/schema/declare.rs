@@ -121,6 +121,7 @@ macro_rules! state {
             type Tick = $tick;
 
             fn tick_since(&self, before: &Self, $id: $id_type) -> Result<Option<$tick>, NeedsKey> {
+                // Tick of an entry that stayed the same. It is left out.
                 let nothing = $tick { $id, ..$tick::default() };
                 let tick = $tick {
                     $id,

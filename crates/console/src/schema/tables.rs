@@ -122,6 +122,7 @@ fn growth<const N: usize>(
         }
         Ok(Growth { row: row as u32, counters })
     };
+
     (0..rows).map(row).collect()
 }
 
@@ -134,12 +135,16 @@ impl NodeTable {
     /// Returns the nodes that changed, if any did.
     pub(super) fn ticks_since(&self, before: &Self) -> Result<Option<NodeTicks>, NeedsKey> {
         let rows = self.up.len();
+        // A tick writes 0 for a queue that is not known, so it cannot tell that one became known or
+        // unknown.
         let is_known = |queue: &Option<u32>| queue.is_some();
         if rows != before.up.len()
             || !self.queue.iter().map(is_known).eq(before.queue.iter().map(is_known))
         {
             return Err(NeedsKey);
         }
+
+        // A row is left out only if nothing of it changed, neither counters nor state.
         let is_same =
             |row: usize| self.up[row] == before.up[row] && self.queue[row] == before.queue[row];
         let grown = growth(self.counters(), before.counters(), rows)?.into_iter();
@@ -149,17 +154,23 @@ impl NodeTable {
 
         let mut ticks = NodeTicks::default();
         ticks.set_growth(changed.collect());
+
+        // Queues and states belong to the rows of `ticks`, in the same order. A column that would
+        // say nothing new is left out.
         let changed = || ticks.row.iter().map(|row| *row as usize);
         let queue = changed().map(|row| self.queue[row].unwrap_or(0)).collect();
         let up = changed().map(|row| self.up[row]).collect();
         ticks.queue = without_zeros(queue);
         ticks.up = if self.up == before.up { Vec::new() } else { up };
+
         Ok((!ticks.row.is_empty()).then_some(ticks))
     }
 
     pub(super) fn apply(&mut self, ticks: &NodeTicks) -> Result<(), Mismatch> {
         self.grow(ticks)?;
         for (at, row) in ticks.row.iter().enumerate() {
+            // The rows come from a file and may not exist. An absent column of queues has zeros
+            // only.
             if let Some(queue) = place(&mut self.queue, *row)? {
                 *queue = ticks.queue.get(at).copied().unwrap_or(0);
             }
@@ -167,6 +178,7 @@ impl NodeTable {
                 *place(&mut self.up, *row)? = *up;
             }
         }
+
         Ok(())
     }
 }
@@ -178,15 +190,19 @@ impl LinkTable {
         if rows != before.delivery.len() {
             return Err(NeedsKey);
         }
+
+        // Counters and delivery change at different times, so each has its own list of rows.
         let grown = growth(self.counters(), before.counters(), rows)?.into_iter();
         let mut ticks = LinkTicks::default();
         ticks.set_growth(grown.filter(|row| row.counters.iter().any(|n| *n > 0)).collect());
+
         for (row, delivery) in self.delivery.iter().enumerate() {
             if *delivery != before.delivery[row] {
                 ticks.delivery_row.push(row as u32);
                 ticks.delivery.push(*delivery);
             }
         }
+
         Ok((ticks != LinkTicks::default()).then_some(ticks))
     }
 
@@ -205,8 +221,11 @@ impl Places {
         if self.x_dm.len() != before.x_dm.len() {
             return Err(NeedsKey);
         }
+
+        // Steps are small numbers, and columns of zeros vanish: nodes mostly move in the plane.
         let mut moves = Moves::default();
         for row in 0..self.x_dm.len() {
+            // The difference of two far places may not fit in 32 bits. A key then tells the places.
             let by =
                 |now: &[i32], before: &[i32]| now[row].checked_sub(before[row]).ok_or(NeedsKey);
             let x = by(&self.x_dm, &before.x_dm)?;
@@ -219,6 +238,7 @@ impl Places {
                 moves.z_dm.push(z);
             }
         }
+
         moves.x_dm = without_zeros(moves.x_dm);
         moves.y_dm = without_zeros(moves.y_dm);
         moves.z_dm = without_zeros(moves.z_dm);

@@ -55,6 +55,7 @@ impl Key {
             transfers: changes(&self.transfers, &before.transfers)?,
             flows: changes(&self.flows, &before.flows)?,
             streams: changes(&self.streams, &before.streams)?,
+            // Whether places are known at all is for a key to tell: a tick has only steps.
             moves: match (&self.places, &before.places) {
                 (Some(now), Some(before)) => now.moves_since(before)?,
                 (None, None) => None,
@@ -75,6 +76,8 @@ impl Key {
         if let Some(links) = &tick.links {
             self.links.apply(links)?;
         }
+
+        // Lists grow by keys alone: a tick that names an entry beyond their end is refused.
         apply_all(&mut self.transfers, &tick.transfers)?;
         apply_all(&mut self.flows, &tick.flows)?;
         apply_all(&mut self.streams, &tick.streams)?;
@@ -90,10 +93,12 @@ fn changes<S: State<Id = u32>>(now: &[S], before: &[S]) -> Result<Vec<S::Tick>, 
     if now.len() != before.len() {
         return Err(NeedsKey);
     }
+
     let mut changes = Vec::new();
     for ((now, before), place) in now.iter().zip(before).zip(0..) {
         changes.extend(now.tick_since(before, place)?);
     }
+
     Ok(changes)
 }
 

@@ -11,22 +11,29 @@ use std::fmt::Write;
 fn now<S: State>(own: &[&str], fields: &[Field]) -> String {
     let [state, _] = S::names();
     let name = now_name(state);
+    // The node's id identifies a member, and so is none of the values that change.
     let mut interface = Interface::new();
     for name in own {
         interface.field(name, "Id of the node.", "number");
     }
+
+    // The console merges ticks by this list, so its code names no value.
     let mut list = String::new();
     for Field { name, title, unit, types, .. } in fields {
         let types = types();
         interface.field(name, "", &types.now);
         let rule = format!("{:?}", types.rule).to_lowercase();
+        // Only members are lists of states. The name of their type is made from that of the key.
         let of = types.key.trim_end_matches("State[]").to_lowercase();
         let of = if types.rule == Rule::Members { list_name(&of) } else { "null".into() };
         let unit = unit.name();
         let names = format!("name: \"{name}\", title: \"{title}\", unit: \"{unit}\"");
         let _ = writeln!(list, "  {{ {names}, rule: \"{rule}\", of: {of} }},");
     }
+
+    // A field without a meaning leaves an empty comment behind.
     let interface = interface.finish().replace("/**\n * \n */\n", "");
+
     let list_name = list_name(&name.trim_end_matches("Now").to_lowercase());
     let about = comment(&format!("A `{state}` as the console keeps it: counters are numbers."));
     let about_list = comment(&format!("Values of a `{state}`."));
@@ -51,6 +58,7 @@ pub fn declaration<T: TS>() -> String {
         ..=100 => line.to_owned(),
         _ => line.replace(" | \"", "\n  | \""),
     };
+
     let lines: Vec<String> = declared.lines().map(short).collect();
     format!("\n{}{}\n", T::docs().unwrap_or_default(), lines.join("\n"))
 }
@@ -100,6 +108,8 @@ pub fn typescript() -> String {
         Stage,
         Count,
     );
+
+    // Lists of fields, by which the console merges ticks and names columns.
     text.push_str(FIELD);
     text.push_str(&now::<FlowState>(&[], FlowState::FIELDS));
     // A list comes after those that it names.
@@ -107,6 +117,7 @@ pub fn typescript() -> String {
     text.push_str(&now::<TransferState>(&[], TransferState::FIELDS));
     text.push_str(&now::<StreamReceiverState>(&["node"], StreamReceiverState::FIELDS));
     text.push_str(&now::<StreamState>(&[], StreamState::FIELDS));
+
     let words = |stage: Stage| {
         let name = serde_json::to_string(&stage).unwrap_or_default();
         format!("  {}: \"{}\",\n", name.trim_matches('"'), stage.words())
@@ -114,6 +125,8 @@ pub fn typescript() -> String {
     let words: String = Stage::ALL.into_iter().map(words).collect();
     let about = comment("Names of stages for people.");
     let _ = write!(text, "\n{about}export const STAGES: Record<Stage, string> = {{\n{words}}};\n");
+
+    // The console adds a tick to each column of counters alike, so their names are enough.
     for (name, fields) in [("NODE", NodeTable::FIELDS), ("LINK", LinkTable::FIELDS)] {
         let names: Vec<String> =
             fields.iter().map(|field| format!("  \"{}\",\n", field.name)).collect();
@@ -121,6 +134,7 @@ pub fn typescript() -> String {
         let names = names.concat();
         let _ = write!(text, "\n{about}export const {name}_COUNTERS = [\n{names}] as const;\n");
     }
+
     text
 }
 

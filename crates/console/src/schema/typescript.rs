@@ -17,6 +17,7 @@ pub(super) struct Column {
 /// Returns a text as a comment.
 pub(super) fn comment(text: &str) -> String {
     let mut lines = vec![String::new()];
+    // A word that is longer than a line is not split: it may be a path or a type.
     for word in text.split_whitespace() {
         let last = lines.last_mut().filter(|line| line.len() + word.len() < COMMENT_WIDTH);
         match last {
@@ -28,6 +29,7 @@ pub(super) fn comment(text: &str) -> String {
             None => lines.push(word.to_owned()),
         }
     }
+
     format!("/**\n * {}\n */\n", lines.join("\n * "))
 }
 
@@ -55,12 +57,15 @@ pub(super) fn state(own: &[&str], fields: &[Field]) -> String {
     for name in own {
         interface.field(name, "Id of the node.", "number");
     }
+
     for field in fields {
+        // A key leaves out a value that is not known.
         let types = (field.types)();
         let mark = if types.is_optional { "?" } else { "" };
         let of = if types.is_optional { format!("{} | null", types.key) } else { types.key };
         interface.field(&format!("{}{mark}", field.name), field.meaning(), &of);
     }
+
     interface.finish()
 }
 
@@ -68,9 +73,12 @@ pub(super) fn state(own: &[&str], fields: &[Field]) -> String {
 pub(super) fn tick(id: &str, fields: &[Field]) -> String {
     let mut interface = Interface::new();
     interface.field(id, "Which one: its place in the list, or the id of its node.", "number");
+
+    // A tick leaves out the values that stayed the same, so each of its fields may be absent.
     for field in fields {
         interface.field(&format!("{}?", field.name), field.meaning(), &(field.types)().tick);
     }
+
     interface.finish()
 }
 
@@ -80,6 +88,7 @@ pub(super) fn table(counters: &[Field], beside: &[Column]) -> String {
     for field in counters {
         interface.field(field.name, field.meaning(), "(Count | null)[]");
     }
+
     for Column { name, meaning, entry } in beside {
         interface.field(name, meaning, &format!("{entry}[]"));
     }
@@ -93,6 +102,7 @@ pub(super) fn ticks(counters: &[Field], told: &[Column]) -> String {
     for field in counters {
         interface.field(&format!("{}?", field.name), field.meaning(), "number[]");
     }
+
     for Column { name, meaning, entry } in told {
         interface.field(&format!("{name}?"), meaning, &format!("{entry}[]"));
     }

@@ -300,6 +300,8 @@ macro_rules! known {
             fn apply(&mut self, change: &Self::Change) -> Result<(), Mismatch> {
                 match change {
                     Change::Same => {}
+                    // A value of this kind is always known: the tick is of another source, or
+                    // damaged.
                     Change::Unknown => return Err(Mismatch),
                     Change::Is(value) => self.clone_from(value),
                 }
@@ -392,10 +394,12 @@ impl Value for Numbers {
     type Change = Vec<u32>;
 
     fn since(&self, before: &Self) -> Result<Vec<u32>, NeedsKey> {
+        // Both lists ascend. A tick can only add to the list.
         let lacks = |list: &Self, number: &u32| list.0.binary_search(number).is_err();
         if before.0.iter().any(|number| lacks(self, number)) {
             return Err(NeedsKey);
         }
+
         Ok(self.0.iter().filter(|number| lacks(before, number)).copied().collect())
     }
 
@@ -457,9 +461,11 @@ impl<M: Member> Value for Vec<M> {
     type Change = Vec<M::Tick>;
 
     fn since(&self, before: &Self) -> Result<Self::Change, NeedsKey> {
+        // A tick names members by their node, so the same members must stand in the same places.
         if self.len() != before.len() {
             return Err(NeedsKey);
         }
+
         let mut changes = Vec::new();
         for (now, before) in self.iter().zip(before) {
             if now.node() != before.node() {
@@ -467,6 +473,7 @@ impl<M: Member> Value for Vec<M> {
             }
             changes.extend(now.tick_since(before, now.node())?);
         }
+
         Ok(changes)
     }
 

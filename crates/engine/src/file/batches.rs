@@ -26,6 +26,8 @@ impl BatchSet {
         let mut set = Self::none(len);
         set.count = count;
         set.words[..(count / 64) as usize].fill(u64::MAX);
+
+        // The last word may have bits beyond the first batches, which must stay clear.
         if !count.is_multiple_of(64) {
             set.words[(count / 64) as usize] = (1 << (count % 64)) - 1;
         }
@@ -64,6 +66,7 @@ impl BatchSet {
 
     /// Adds `batch`. Returns whether it was new. Ignores a number beyond the last batch.
     pub fn insert(&mut self, batch: u32) -> bool {
+        // Numbers may come from the network: the count must stay that of the bits.
         if batch >= self.len || self.contains(batch) {
             return false;
         }
@@ -110,6 +113,7 @@ impl BatchSet {
     /// Reads what [`to_wire`](Self::to_wire) wrote. Ignores numbers beyond `len`.
     #[must_use]
     pub fn from_wire(len: u32, first: u32, bits: &[u8]) -> Self {
+        // The sender may be wrong or hostile: `first` is bounded here, each bit by `insert`.
         let mut set = Self::first(len, first.min(len));
         for (i, byte) in bits.iter().enumerate() {
             for bit in (0..8u32).filter(|bit| byte & (0x80 >> bit) != 0) {

@@ -45,6 +45,7 @@ impl Geometry {
         if size > MAX_SIZE {
             return Err(GeometryError::TooLarge);
         }
+
         let capacity = usize::from(generation) * usize::from(symbol_size);
 
         // Each batch carries its branch of the hash tree. A deeper tree has more batches but leaves

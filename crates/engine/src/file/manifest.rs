@@ -61,9 +61,13 @@ pub fn check_file_name(name: &str) -> Result<(), NameProblem> {
     if name.is_empty() {
         return Err(NameProblem::Empty);
     }
+    // Hidden files are often read by programs, so a received file must not become one.
     if name.starts_with('.') {
         return Err(NameProblem::LeadingDot);
     }
+
+    // Separators could lead out of the inbox. Control characters and marks that turn text can make
+    // a terminal show another name.
     for c in name.chars() {
         match c {
             '/' | '\\' => return Err(NameProblem::Separator(c)),

@@ -43,6 +43,8 @@ impl MerkleTree {
         let mut levels = vec![leaves];
         for _ in 0..depth {
             let below = levels.last().map_or(&[][..], Vec::as_slice);
+            // A level with an odd number of hashes is filled up, so that each branch has the same
+            // length.
             let up = below.chunks(2).map(|p| join(&p[0], p.get(1).unwrap_or(&ABSENT))).collect();
             levels.push(up);
         }
@@ -78,6 +80,8 @@ pub fn verify(root: &Hash, i: u32, leaf: Hash, branch: &[u8]) -> bool {
     let mut at = i;
     let mut hash = leaf;
     for sibling in branch.as_chunks::<32>().0 {
+        // The number of the batch decides the sides, so a batch does not prove itself in another
+        // place.
         hash = if at & 1 == 0 { join(&hash, sibling) } else { join(sibling, &hash) };
         at /= 2;
     }

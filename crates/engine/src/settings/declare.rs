@@ -112,6 +112,8 @@ macro_rules! settings {
                     while let Some(key) = map.next_key_seed(KeyOf($name::KEYS))? {
                         match key {
                             $(stringify!($key) => $key = Some(map.next_value_seed(&all.$key)?),)*
+                            // A key that is misspelled must not leave the default in force
+                            // unnoticed.
                             other => return Err(A::Error::unknown_field(other, $name::KEYS)),
                         }
                     }

@@ -262,6 +262,7 @@ impl<T: Value> Setting<T> {
         if let Some(words) = &self.allowed {
             return words.clone();
         }
+
         if !T::CHOICES.is_empty() {
             let names: Vec<String> = T::CHOICES.iter().map(|name| format!("\"{name}\"")).collect();
             return names.join(", ");
@@ -294,6 +295,7 @@ impl<T: Value> Setting<T> {
         {
             return Err(self.refused(shown, self.in_words(&self.range)));
         }
+
         let found = value::found(&value);
         let read = (self.read)(value).map_err(|mismatch| match mismatch {
             Mismatch::Type(wanted) => Refused::WrongType { key: self.key, wanted, found },

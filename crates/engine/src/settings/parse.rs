@@ -35,6 +35,7 @@ fn held(text: &str) -> String {
         let mut length = c.len_utf8();
         match part {
             Part::Comment if c == '\n' => part = Part::Plain,
+            // A quote that is escaped does not end the text.
             Part::Quoted("\"" | "\"\"\"") if c == '\\' => {
                 length += rest[1..].chars().next().map_or(0, char::len_utf8);
             }
@@ -44,6 +45,7 @@ fn held(text: &str) -> String {
             }
             Part::Comment | Part::Quoted(_) => {}
             Part::Plain => {
+                // Three quotes are looked for before one, which they begin with.
                 let quotes = ["\"\"\"", "'''", "\"", "'"];
                 if let Some(quote) = quotes.iter().find(|quote| rest.starts_with(**quote)) {
                     length = quote.len();
@@ -52,10 +54,13 @@ fn held(text: &str) -> String {
                     part = Part::Comment;
                 } else if is_of_word(c) {
                     length = rest.find(|c| !is_of_word(c)).unwrap_or(rest.len());
+
+                    // A key may look like a number, too. It is left unchanged.
                     let behind = rest[length..].trim_start_matches([' ', '\t']);
                     if let Some(float) = float(&rest[..length])
                         && !behind.starts_with('=')
                     {
+                        // The same length keeps lines and columns of later errors right.
                         held.push_str(&format!("{float:<length$}"));
                         rest = &rest[length..];
                         continue;
@@ -80,11 +85,14 @@ fn is_of_word(c: char) -> bool {
 fn float(word: &str) -> Option<String> {
     let digits = word.replace('_', "");
     let value: f64 = digits.parse().ok()?;
+
+    // Rust reads words such as `inf` as floats, but none of them is a number that is too large.
     let is_number = word.starts_with(['+', '-']) || word.starts_with(|c: char| c.is_ascii_digit());
     let unsigned = digits.trim_start_matches(['+', '-']);
     if !is_number || unsigned == "inf" || unsigned == "nan" {
         return None;
     }
+
     let is_whole = unsigned.bytes().all(|byte| byte.is_ascii_digit());
     match (is_whole, value.is_infinite()) {
         (_, true) => Some(if value > 0.0 { "inf" } else { "-inf" }.into()),

@@ -125,6 +125,7 @@ impl Coder {
     pub fn rows(&self) -> impl Iterator<Item = Combination> + '_ {
         let shape = self.shape();
         (0..self.rank()).filter_map(move |row| {
+            // A unit vector of weights gives the row itself, without mixing it with others.
             let mut weights = vec![0; self.rank()];
             weights[row] = 1;
             let (mut vector, mut payload) =

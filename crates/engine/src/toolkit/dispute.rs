@@ -107,6 +107,9 @@ impl Dispute {
         } else if self.suspects.len() >= most_kept(self.shape) {
             self.suspects.pop_front();
         }
+
+        // Copies count as well: a sender that repeats itself must not put off the next attempt for
+        // ever.
         self.lacks = self.lacks.saturating_sub(1);
         self.suspects.push_back(Suspect { origin, packet });
     }
@@ -193,6 +196,7 @@ impl Dispute {
         }
         let mut decoder = Decoder::new(self.shape);
         for (vector, payload) in chosen.iter().map(|i| &self.suspects[*i].packet) {
+            // A packet that depends on those before it is skipped without harm.
             decoder.absorb(vector, payload).ok()?;
         }
         decoder.decode().map(<[u8]>::to_vec)
@@ -204,10 +208,13 @@ impl Dispute {
         let mut encoder = Encoder::new(self.shape);
         encoder.load(symbols).ok()?;
         let mut given: BTreeMap<NodeId, Given> = BTreeMap::new();
+
         let mut payload = vec![0; self.shape.symbol_size()];
         for Suspect { origin, packet } in &self.suspects {
             encoder.encode(&packet.0, &mut payload).ok()?;
             let of_sender = given.entry(origin.sender).or_default();
+            // A sender that has the whole generation had to know. The others may have passed a lie
+            // on.
             match (payload == packet.1, origin.is_vouched) {
                 (true, _) => of_sender.genuine += 1,
                 (false, true) => of_sender.vouched += 1,

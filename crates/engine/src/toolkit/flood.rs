@@ -96,6 +96,9 @@ impl<K: Ord, V: Ord> Flood<K, V> {
         let Some(item) = self.items.get_mut(key) else { return };
         let factor = f64::from(1u32 << item.sent.min(MAX_DOUBLINGS));
         item.sent += 1;
+
+        // The pause is drawn at random, so that neighbours that heard the same announcement do not
+        // send it at the same time.
         item.due = now + PAUSE.mul_f64(factor * (0.5 + unit(rng)));
         if item.sent >= MAX_SENDS {
             self.items.remove(key);

@@ -92,6 +92,7 @@ impl Retry {
 
     /// Notes the MAC's report. An outcome that the MAC does not know leaves it as it is.
     pub fn report(&mut self, policy: &RetryPolicy, result: TxResult, now: Instant) {
+        // A late report of the MAC is about an attempt that is over.
         if !matches!(self.state, RetryState::Sent { .. }) {
             return;
         }

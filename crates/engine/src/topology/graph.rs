@@ -82,6 +82,7 @@ impl Graph {
         let from_slot = self.slot_or_new(from);
         let to_slot = self.slot_or_new(to);
         let back = self.delivery(to_slot, from_slot);
+
         let link = |node, slot| Link { node, slot, delivery: delivery.unwrap_or(0.0), back };
 
         // A link stands in four places: with its ends, and as the way back of the opposite link.
@@ -89,6 +90,7 @@ impl Graph {
         put(&mut self.into[to_slot as usize], link(from, from_slot));
         put_back(&mut self.out[to_slot as usize], link(from, from_slot));
         put_back(&mut self.into[from_slot as usize], link(to, to_slot));
+
         *self.unasked.get_mut() += usize::from(changed);
 
         // The log lets paths be mended instead of computed again. It is bounded.

@@ -180,6 +180,7 @@ impl Topology {
     /// Stores the state of a node if it is newer than the one known. Returns whether it was.
     pub fn learn(&mut self, node: NodeId, state: impl Into<Arc<LinkState>>) -> bool {
         let state = state.into();
+        // States travel by many ways, so an old one may arrive after a newer one.
         let newer = self.state(node).is_none_or(|known| known.version < state.version);
         if newer {
             self.replace(node, Some(&state));
@@ -269,6 +270,7 @@ impl Topology {
     pub fn around(&self, root: NodeId) -> BTreeSet<NodeId> {
         let mut reached = BTreeSet::from([root]);
         let mut open = vec![root];
+        // A node is opened once: `insert` is false for those that were reached before.
         while let Some(node) = open.pop() {
             let heard = self.state(node).into_iter().flat_map(|state| state.hears.keys());
             open.extend(heard.filter(|node| reached.insert(**node)));
@@ -345,10 +347,12 @@ impl Topology {
     fn replace(&mut self, node: NodeId, state: Option<&Arc<LinkState>>) {
         let known = self.nodes.entry(node).or_default();
         let old = core::mem::replace(&mut known.state, state.cloned());
+
         self.told = self.told + usize::from(state.is_some()) - usize::from(old.is_some());
         if old.as_deref().map(LinkState::description) != state.map(|new| new.description()) {
             self.self_descriptions += 1;
         }
+
         let none = Links::new();
         let before = old.as_ref().map_or(&none, |old| &old.hears);
         let after = state.map_or(&none, |state| &state.hears);
@@ -367,12 +371,14 @@ impl Topology {
                 continue;
             }
             let hearers = &mut self.nodes.entry(from).or_default().hearers;
+            // Only the first hearer that appears, or the last that vanishes, turns a node.
             *hearers = if new.is_some() { *hearers + 1 } else { *hearers - 1 };
             if *hearers == u32::from(new.is_some()) {
                 turned.push(from);
             }
         }
 
+        // Nodes that told nothing and that no node hears take no room.
         let is_unknown = |known: &Known| known.state.is_none() && !known.is_heard();
         for node in turned.iter().chain([&node]) {
             if self.nodes.get(node).is_some_and(is_unknown) {
@@ -391,17 +397,20 @@ impl Topology {
             return;
         };
 
+        // All links of a node that turned are looked at again, with those that this state changed.
         let turned = turned.iter().filter_map(|to| Some((*to, &self.state(*to)?.hears)));
         let turned = turned.flat_map(|(to, hears)| hears.iter().map(move |(n, d)| (to, *n, *d)));
         for (from, _) in changed.iter().filter(|(_, delivery)| delivery.is_none()) {
             graph.set(*from, node, None, version);
         }
+
         let kept = changed.iter().filter_map(|(from, delivery)| Some((node, *from, (*delivery)?)));
         for (to, from, delivery) in kept.chain(turned) {
             let usable = self.is_usable(delivery) && self.is_heard(to);
             graph.set(from, to, usable.then_some(delivery), version);
         }
 
+        // Paths hold unless the graph changed, so only then is there a new version.
         if graph.changed_at() == Some(version) {
             self.version = version;
         }

@@ -26,12 +26,15 @@ impl Paths {
         let reached = start.map(|start| reach(graph, start, direction, metric)).unwrap_or_default();
         let mut hops: Vec<_> = (0..)
             .zip(reached)
+            // The root is no hop on the way to itself.
             .filter(|(slot, _)| start != Some(*slot))
             .filter_map(|(slot, reached)| {
                 let Reached { parent, distance } = reached?;
                 Some((graph.node(slot), graph.node(parent), distance))
             })
             .collect();
+
+        // Ordered by node, so that a hop is found by binary search.
         hops.sort_unstable();
         Self { root, hops }
     }
@@ -210,6 +213,7 @@ impl Cache {
         if cache.len() >= MAX_ROOTS && !cache.contains_key(&key) {
             cache.clear();
         }
+
         let paths = Arc::new(Paths::new(graph, key));
         cache.insert(key, (version, Arc::clone(&paths)));
         paths

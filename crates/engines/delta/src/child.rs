@@ -137,6 +137,7 @@ impl Child {
         // Link state says how often a question and one of the answer's copies should arrive.
         let answered = link.there * (1.0 - libm::pow(1.0 - link.back, f64::from(REPORT.copies)));
         let lane = |start| ChildLane {
+            // It begins with the newest packets: those before are neither owed nor counted as lost.
             have: Have { needs: Have::NEW, ..Have::default() },
             start,
             judged: start,
@@ -190,6 +191,7 @@ impl Child {
             lane.have = have.clone();
         }
 
+        // A node that heard nothing from here yet tells no share. The prior from link state stays.
         if state.heard > 0 {
             self.delivery = (f64::from(state.heard) / 255.0).max(LEAST_DELIVERY);
         }
@@ -348,11 +350,14 @@ impl Child {
     /// come in time pauses: they cost the base airtime and are of little use.
     pub(crate) fn judge(&mut self, layer: usize, given_up: GivenUp, now: Instant) {
         let oldest = given_up.before;
+        // Only what was given up since the last time is judged, and no more than the window can
+        // hold.
         let from = self.lanes[layer].judged.max(oldest.saturating_sub(CAPACITY));
         if oldest <= from {
             return;
         }
         self.lanes[layer].judged = oldest;
+        // A layer that it does not take costs it nothing, so nothing is counted.
         if !self.takes(layer, now) || self.needs(layer).is_none() {
             return;
         }

@@ -232,6 +232,7 @@ impl Delta {
         let child = stream.part.children.entry(sender).or_insert_with(new);
         child.hear(state, covered, cx.now);
         child.receivers = u32::from(state.receivers).min(nodes);
+
         stream.part.leave_notices = 0;
         if stream.part.source.is_none() {
             // A relay begins where its next hop does.
@@ -257,6 +258,7 @@ impl Delta {
         if !self.handle_state(cx, sender, &head.state) {
             return;
         }
+
         let packet_time = self.packet_time();
         let slot = self.slot();
         let Some(stream) =

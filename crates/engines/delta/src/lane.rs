@@ -127,6 +127,7 @@ impl Lane {
         if first.saturating_add(KEPT) < self.oldest || last > self.oldest.saturating_add(CAPACITY) {
             return None;
         }
+
         self.longest = self.longest.max(coded.symbol.len());
         if !self.window.absorb(coded) {
             return Some(false);
@@ -135,6 +136,7 @@ impl Lane {
         // The row is led by some packet of the combination, whose time lies between the two.
         let leads: Vec<u32> = self.window.leads(first).take_while(|lead| *lead <= last).collect();
         for lead in leads {
+            // Time and place of a packet are set once, by the first combination that leads with it.
             if lead < self.oldest || self.until.contains_key(&lead) {
                 continue;
             }

@@ -120,6 +120,8 @@ impl Choice {
         source: NodeId,
         is_child: impl Fn(NodeId) -> bool,
     ) -> bool {
+        // A parent that fell silent is avoided for a while. The list is bounded, so silence of many
+        // neighbours at once is not all kept.
         self.avoided.retain(|_, until| *until > cx.now);
         let silent = self.parent.filter(|parent| cx.now.since(parent.heard_at) >= GONE_AFTER);
         if let Some(parent) = silent
@@ -132,11 +134,15 @@ impl Choice {
         let paths = cx.topology.paths_from(source, METRIC);
         let hears = cx.topology.state(cx.me).into_iter().flat_map(|state| state.hears.iter());
         let ways = hears.filter(|(node, _)| !is_child(**node)).filter_map(|(node, there)| {
+            // Frames of the parent that were heard may show that its link is better than link state
+            // says.
             let there = there.max(self.counted(*node));
             let back = cx.topology.delivery(cx.me, *node).max(self.proven_back(*node, cx.now));
             let success = METRIC.success(there, back);
             let etx = paths.etx(*node).filter(|_| success > 0.0)? + 1.0 / success;
             let is_free = !self.leads_over_avoided(&paths, *node);
+
+            // A way through this node, or through its children, would be a circle.
             let is_loop = leads_over(&paths, *node, |at| at == cx.me);
             (!is_loop)
                 .then_some(Way { node: *node, etx: if is_free { etx } else { AVOIDED * etx } })

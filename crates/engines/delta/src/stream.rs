@@ -275,6 +275,7 @@ impl Stream {
         let mut lost: Vec<u32> = Vec::new();
         let mut flying: Vec<u32> = Vec::new();
         for (number, until) in lane.live_from(needs) {
+            // A packet that would come too late is not worth its airtime.
             if until <= now + packet_time {
                 continue;
             }
@@ -291,6 +292,7 @@ impl Stream {
                 if !is_sent {
                     new = new.or(Some(number));
                 } else if child.answers(now) && number - first < WIDTH {
+                    // Combinations span at most `WIDTH` packets, so packets farther on wait.
                     if child.is_flying(layer, number) {
                         wanting.flying += 1;
                         is_flying = true;
@@ -306,6 +308,8 @@ impl Stream {
             } else if is_flying {
                 flying.push(number);
             }
+
+            // Nothing behind this packet can change the choice.
             if new.is_some() && number - first >= WIDTH {
                 break;
             }
@@ -502,6 +506,7 @@ impl Stream {
     pub(crate) fn state(&self, me: NodeId, number: u16, mut room: usize, now: Instant) -> State {
         let mut layers: Vec<Have> = Vec::new();
         for lane in &self.lanes[..self.part.layers.len()] {
+            // Layers share the room, the base first, so its map is the most complete one.
             let have = lane.have(room.min(MAX_MAP));
             room -= have.map.len();
             layers.push(have);

@@ -40,6 +40,8 @@ impl StreamEngine for Live {
         let session = self.streams.sending(flow, layer, packet.len(), |_| longest)?;
         let sending = session.part.source.as_mut().ok_or(StreamPacketError::Unknown)?;
         sending.packets[layer] += 1;
+
+        // Numbers wrap, since a stream has no end.
         let number = session.layers[layer].next;
         session.layers[layer].next = number.wrapping_add(1);
         let header = Header::new(flow, layer, number, Duration::ZERO);

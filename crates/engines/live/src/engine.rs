@@ -137,6 +137,7 @@ impl Live {
         if self.rule == Rule::Flood {
             return;
         }
+
         let Some(session) = self.streams.known.get_mut(&flow) else { return };
 
         // Packets come down the shortest path from the source, by unicast where that is cheaper.
@@ -175,6 +176,7 @@ impl Live {
             return;
         }
         self.tick_at = Some(cx.now + TICK);
+
         let mut changed = Vec::new();
         for (flow, session) in &mut self.streams.known {
             session.expire(cx.now);
@@ -246,6 +248,7 @@ impl Live {
         let Some(session) = self.streams.known.get_mut(&header.flow) else {
             return cx.counters.drop(DropReason::UnknownFlow);
         };
+
         if layer >= session.part.layers.len() {
             return cx.counters.drop(DropReason::Malformed);
         }
@@ -354,6 +357,8 @@ impl Live {
     /// takes less airtime, with repetitions to those that it does not reach.
     fn way(&self, session: &Session, to: &[NodeId]) -> Option<NodeId> {
         let first = to.first().copied().filter(|first| *first != ALL)?;
+
+        // A child that needs many tries holds the channel for long, so all get a broadcast.
         let is_poor = |node: &NodeId| {
             session.part.children.get(node).is_some_and(|child| child.tries > MOST_TRIES)
         };
@@ -393,6 +398,7 @@ impl Live {
         if receivers == 0 {
             session.part.leave_notices = session.part.leave_notices.saturating_sub(1);
         }
+
         session.news = session.news.saturating_sub(1);
 
         // News go out several times, for no node acknowledges a report.
@@ -536,6 +542,7 @@ impl Engine for Live {
         }
 
         if let Some(child) = session.part.children.get_mut(&to) {
+            // The airtime is of all tries together. The average is that of one.
             self.unicast_time.add(report.airtime.mul_f64(1.0 / child.tries));
             match report.result {
                 TxResult::Acked => child.note_acked(cx.now),

@@ -33,6 +33,7 @@ impl Selectors {
         if topology.state(neighbour).is_none() {
             return false;
         }
+
         let choice = || relays(topology, neighbour).contains(&me);
         *self.chose.entry(neighbour).or_insert_with(choice)
     }
@@ -42,6 +43,7 @@ impl Selectors {
 pub(crate) fn relays(topology: &Topology, node: NodeId) -> BTreeSet<NodeId> {
     // Multipoint relays: neighbours that together reach all nodes two hops away.
     let near = neighbours(topology, node);
+    // A relay is worth the nodes that `node` does not reach itself.
     let reaches = |relay: NodeId| {
         let mut far = neighbours(topology, relay);
         far.retain(|other| *other != node && !near.contains(other));

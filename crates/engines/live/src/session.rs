@@ -215,9 +215,11 @@ impl Session {
     ) -> bool {
         let left = self.part.announcement.deadline().saturating_sub(header.age());
         let held = &mut self.layers[usize::from(header.layer)].held;
+        // A packet without a receiver, or too late for any, is done with.
         if due.is_empty() || left.is_zero() {
             return true;
         }
+
         if held.len() >= MAX_HELD {
             let layer = usize::from(header.layer);
             for node in due.keys() {

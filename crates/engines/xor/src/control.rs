@@ -32,6 +32,7 @@ impl Xor {
         // order of their numbers.
         for sequence in request.missing.into_iter().rev() {
             let found = self.sender.retransmit(frame.sender, sequence, cx.now);
+            // A full buffer drops the repetition, not a packet that it holds already.
             let Some(found) = found.filter(|_| self.buffer.has_space()) else { continue };
             self.coding.repeated += 1;
             let numbered = |mut packet: Packet, sequence| {

@@ -122,12 +122,16 @@ impl Feedback {
             return;
         };
 
+        // Few packets say little, and while coding is stopped there are none to judge.
         if decoder.sample() < SAMPLE || decoder.stopped_until.is_some() {
             return;
         }
 
         let heard = report.coded - before.coded;
         let decoded = report.decoded.saturating_sub(before.decoded);
+
+        // Beside native packets that the MAC repeats, a coded one that was not heard is a loss,
+        // too.
         let of = if self.count_unheard { decoder.sample() } else { heard };
         let share = (f64::from(decoded) / f64::from(of.max(1))).min(1.0);
         decoder.baseline = Some(report);

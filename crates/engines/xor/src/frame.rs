@@ -245,9 +245,12 @@ impl<'a> Data<'a> {
         // The first packet is as long as the payload. The second one must fit in it.
         let payload: &[u8] = PAYLOAD.read(&mut r)?;
         let longer = payload.len() as u16;
+
+        // A packet xored with itself is zeros, and would decode to anything.
         if first.id == second.id || shorter > longer {
             return Err(Malformed);
         }
+
         let [first, second] =
             [Header { more: more[0], ..first }, Header { more: more[1], ..second }];
         let first = CodedPart { header: first, length: longer, check: first_check };
@@ -322,6 +325,7 @@ fn parse_header(
     if hop >= hops {
         return Err(Malformed);
     }
+
     let mut node = |place| match known(hop.into(), place) {
         Some(node) => Ok(node),
         None => r.node(),
@@ -329,6 +333,7 @@ fn parse_header(
 
     let source = node(0)?;
     let route = (1..=hops.into()).map(node).collect::<Result<Vec<_>, _>>()?;
+    // A route that visits a node twice could keep a packet in a circle.
     let visited: BTreeSet<_> = route.iter().chain([&source]).collect();
     if visited.len() != route.len() + 1 {
         return Err(Malformed);

@@ -68,6 +68,7 @@ impl Experience {
 
     /// Counts a packet. Returns whether it is a trial.
     fn count_packet(&mut self) -> bool {
+        // The first packets of a direction are trials, so that something is known soon.
         if self.first_trials > 0 {
             self.first_trials -= 1;
             return true;

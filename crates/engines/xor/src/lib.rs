@@ -243,6 +243,7 @@ impl TunnelEngine for Xor {
         if !self.buffer.has_space() {
             return Err(PacketError::Full);
         }
+
         let route = self.routes.path(cx, to);
         if route.is_empty() || route.len() > MAX_HOPS {
             return Err(PacketError::NoPath(to));
@@ -278,6 +279,7 @@ impl TunnelEngine for Xor {
             next: direction.next,
             hold_s: hold.as_secs_f64(),
         });
+
         Some(CodingStatus {
             stopped: stopped.collect(),
             holds: holds.collect(),

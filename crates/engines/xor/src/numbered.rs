@@ -119,6 +119,7 @@ impl<T: Clone> HopSender<T> {
         if queue.packets.len() >= usize::from(WINDOW) {
             queue.packets.pop_front();
         }
+
         let packet = packet.clone();
         queue.packets.push_back(SentPacket { number, packet, repeated_at: None, partner: None });
         number
@@ -199,9 +200,11 @@ impl<T> HopReceiver<T> {
         packet: T,
         now: Instant,
     ) -> Vec<T> {
+        // Beyond the limit packets are handed on as they come: order is lost, nothing else.
         if self.buffers.len() >= MAX_NEIGHBOURS && !self.buffers.contains_key(&neighbour) {
             return vec![packet];
         }
+
         let fresh = || ReorderBuffer::new(start, number);
         let buffer = self.buffers.entry(neighbour).or_insert_with(fresh);
         let mut out = Vec::new();

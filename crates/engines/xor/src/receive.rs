@@ -31,6 +31,8 @@ impl Xor {
             {
                 self.decode(cx, frame, own, other.header.id, payload);
             }
+            // Packets for other nodes are of no use here: this node decodes with those that it
+            // sent.
             _ => {}
         }
     }

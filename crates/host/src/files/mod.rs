@@ -284,6 +284,7 @@ impl<P: Clone + PartialEq> Files<P> {
             if until > now {
                 continue;
             }
+
             // A new attempt, so that an answer that is still to come of the old one changes
             // nothing.
             self.attempts += 1;
@@ -371,6 +372,8 @@ impl<P: Clone + PartialEq> Files<P> {
             state: State::Preparing,
             failures: 0,
         };
+
+        // A file that is announced again begins again. Its earlier attempt may still be under way.
         if let Some(earlier) = self.receptions.insert(flow, reception) {
             self.abandon(&earlier, false);
         }
@@ -393,6 +396,7 @@ impl<P: Clone + PartialEq> Files<P> {
             self.actions.extend(place.map(|place| Action::Discard(flow, place)));
             return false;
         };
+
         match answer {
             Ok(Prepared::Receiving(have)) => {
                 reception.state = State::Receiving;
@@ -400,6 +404,7 @@ impl<P: Clone + PartialEq> Files<P> {
                 true
             }
             Ok(Prepared::Delivered) => {
+                // The engine takes all batches as there and asks for the verification of the whole.
                 reception.state = State::Receiving;
                 let batches = reception.manifest.geometry.batches();
                 self.actions.push_back(Action::Accept(flow, BatchSet::all(batches)));
@@ -443,12 +448,14 @@ impl<P: Clone + PartialEq> Files<P> {
         let Some(reception) = self.reception_in(flow, attempt, &State::Verifying) else {
             return false;
         };
+
         match answer {
             Ok(()) => {
                 self.discard(flow);
                 self.actions.push_back(Action::Delivered(flow));
                 return true;
             }
+
             Err(Obstacle::Temporary(problem)) => reception.wait(true, problem, now),
             // Each batch was proved when it came, so the disk has changed the file since.
             Err(Obstacle::Refused(Refusal::Corrupt)) => {
@@ -461,6 +468,7 @@ impl<P: Clone + PartialEq> Files<P> {
                 self.refuse(flow, why);
             }
         }
+
         false
     }
 

@@ -41,6 +41,7 @@ impl Codel {
 
             // In the drop state, between two drops.
             (true, true) if now < self.drop_next => false,
+            // Each further drop comes sooner than the one before, until the queue drains.
             (true, true) => {
                 self.count += 1;
                 self.drop_next = self.drop_next + self.drop_interval();
@@ -64,9 +65,11 @@ impl Codel {
 
     /// Starts to drop: at the rate that the last drop state reached, if that is not long ago.
     fn enter_drop_state(&mut self, now: Instant) {
+        // How many drops it took last time is a first guess of how many it takes now.
         let increase = self.count - self.last_count;
         let is_recent = now < self.drop_next + INTERVAL * MEMORY;
         self.count = if is_recent && increase > 1 { increase } else { 1 };
+
         self.last_count = self.count;
         self.dropping = true;
         self.drop_next = now + self.drop_interval();

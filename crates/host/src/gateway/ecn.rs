@@ -15,6 +15,7 @@ const CONGESTION: u8 = 0b11;
 /// Marks a packet as delayed by congestion. Returns whether its transport understands that.
 /// Leaves a packet of IPv4 alone whose checksum is wrong: a new one would hide the damage.
 pub(super) fn mark(packet: &mut [u8]) -> bool {
+    // A transport that does not understand the mark would go on sending at its rate.
     let Some(class) = traffic_class(packet).filter(|class| class & ECN != NOT_CAPABLE) else {
         return false;
     };

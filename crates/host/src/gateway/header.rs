@@ -36,6 +36,7 @@ impl<'a> Header<'a> {
         match version(packet).ok_or(Malformed)? {
             IpVersion::Ipv4 => {
                 let ip = Ipv4Packet::new_checked(packet).map_err(|_| Malformed)?;
+                // A packet with bytes behind its stated end would be counted and coded with them.
                 if ip.header_len() < V4_HEADER || usize::from(ip.total_len()) != packet.len() {
                     return Err(Malformed);
                 }
@@ -51,6 +52,8 @@ impl<'a> Header<'a> {
                 if ip.total_len() != packet.len() {
                     return Err(Malformed);
                 }
+                // Extension headers, that of fragments too, stand in the payload. Ports are read
+                // only where they follow at once.
                 let payload = Some(ip.payload());
                 Ok(Self::new(ip.src_addr(), ip.dst_addr(), ip.next_header(), payload))
             }

@@ -49,6 +49,7 @@ fn message_v4(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
     if is_fragmentable || ip.frag_offset() != 0 || !is_host_v4(ip.src_addr()) || is_error_v4(&ip) {
         return None;
     }
+
     let quoted = &packet[..packet.len().min(V4_LONGEST - V4_HEADER - ICMP_HEADER)];
     let (code, mtu) = match problem {
         Problem::TooBig(mtu) => (4, mtu),
@@ -83,6 +84,7 @@ fn message_v4(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
 
 fn message_v6(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
     let ip = Ipv6Packet::new_checked(packet).ok()?;
+    // An error about an error could go back and forth for ever (RFC 4443, 2.4).
     if !is_host_v6(ip.src_addr()) || is_error_v6(&ip) {
         return None;
     }

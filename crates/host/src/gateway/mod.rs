@@ -181,15 +181,19 @@ impl Gateway {
         let Ok(header) = Header::read(&packet) else {
             return self.counters.drop(Dropped::Malformed);
         };
+
         if is_group_address(header.destination) {
             return self.handle_group_outbound(packet, now);
         }
+
+        // The table is made again only if the mesh changed since the packet before.
         self.routes.refresh(mesh);
         let to = match self.routes.find(header.destination) {
             NextHop::Node(node) => node,
             NextHop::NoNode => return self.refuse(&packet, Dropped::NoPath, now),
             NextHop::NoRoute => return self.refuse(&packet, Dropped::NoRoute, now),
         };
+
         if packet.len() > self.config.mtu {
             return self.refuse(&packet, Dropped::TooLong, now);
         }
@@ -242,6 +246,8 @@ impl Gateway {
         let Ok(header) = Header::read(&packet) else {
             return self.counters.drop(Dropped::Malformed);
         };
+        // The mesh knows a group by its name alone, so the packet must be for the group of that
+        // name.
         if !self.groups.as_ref().is_some_and(|groups| groups.takes(name, &header)) {
             return self.counters.drop(Dropped::Multicast);
         }
@@ -254,6 +260,7 @@ impl Gateway {
         if is_own || !(may_send || multicast::is_local_source(&header)) {
             return self.counters.drop(Dropped::Spoofed);
         }
+
         self.counters.inbound.count(&packet);
         self.inbound.push_back(packet);
     }
@@ -292,6 +299,7 @@ impl Gateway {
         if let Some(groups) = &mut self.groups {
             self.inbound.extend(groups.handle_time(now));
         }
+
         while let Some((to, packet)) = self.queues.pop(|to| mesh.below_low_watermark(to), now) {
             match mesh.send(to, &packet) {
                 Ok(()) => self.counters.outbound.count(&packet),
@@ -305,6 +313,7 @@ impl Gateway {
                 }
             }
         }
+
         let delayed = self.queues.take_delayed();
         self.counters.add(Dropped::Late, delayed.dropped);
         self.counters.marked += delayed.marked;

@@ -60,10 +60,12 @@ fn clamp_segment(
     if !tcp.syn() || !tcp.verify_checksum(&source, &destination) {
         return None;
     }
+
     let (at, offered) = find_mss(tcp.options_mut())?;
     if offered <= most {
         return None;
     }
+
     tcp.options_mut()[at + 2..at + 4].copy_from_slice(&most.to_be_bytes());
     tcp.fill_checksum(&source, &destination);
     Some(())

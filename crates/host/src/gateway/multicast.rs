@@ -140,10 +140,13 @@ impl Groups {
         if let Some(report) = read_report(&header) {
             return self.handle_report(&report, now);
         }
+
         let group = header.destination;
         if !self.is_carried(group) {
             return Err(Dropped::Multicast);
         }
+        // Each group that is sent to is a stream of the mesh, so a program must not open any
+        // number.
         if !self.sent.contains_key(&group) && self.sent.len() >= MAX_SENT_GROUPS {
             return Err(Dropped::Groups);
         }
@@ -177,10 +180,13 @@ impl Groups {
         let ended = self.members.extract_if(.., |_, until| *until <= now);
         let left = ended.map(|(group, _)| GroupAction::Leave(group_name(group)));
         self.actions.extend(left);
+
         let idle = self.sent.extract_if(.., |_, sent| now >= sent.last + IDLE);
         let closed = idle.map(|(group, _)| GroupAction::Close(group_name(group)));
         self.actions.extend(closed);
 
+        // Memberships end unless they are confirmed, and the kernel confirms them only when it is
+        // asked.
         if self.next_query.is_some_and(|next| now < next) {
             return Vec::new();
         }
@@ -189,9 +195,11 @@ impl Groups {
     }
 
     fn handle_report(&mut self, report: &[Membership], now: Instant) -> Result<(), Dropped> {
+        // Reports come from programs on this host, which may join and leave as fast as they like.
         if !self.reports.take(now) {
             return Err(Dropped::Reports);
         }
+
         let mut result = Ok(());
         for Membership { group, is_member } in report {
             let is_known = self.members.contains_key(group);
@@ -199,6 +207,7 @@ impl Groups {
                 continue;
             }
             match (is_member, is_known) {
+                // The other records of the report still count: some may leave a group.
                 (true, false) if self.members.len() >= MAX_MEMBERSHIPS => {
                     result = Err(Dropped::Groups);
                 }
@@ -208,12 +217,14 @@ impl Groups {
                         self.actions.push_back(GroupAction::Join(group_name(*group)));
                     }
                 }
+                // A program that leaves often joins again soon, so the group is kept for a while.
                 (false, true) => {
                     self.members.insert(*group, now + LINGER);
                 }
                 (false, false) => {}
             }
         }
+
         result
     }
 
@@ -289,6 +300,7 @@ fn read_igmp(message: &[u8]) -> Option<Vec<Membership>> {
     const V2_REPORT: u8 = 0x16;
     const V2_LEAVE: u8 = 0x17;
     const V3_REPORT: u8 = 0x22;
+
     let kind = *message.first()?;
     let group = || Some(Ipv4Addr::from(*message.get(4..)?.first_chunk::<4>()?).into());
     match kind {
@@ -304,6 +316,7 @@ fn read_mld(message: &[u8]) -> Option<Vec<Membership>> {
     const V1_REPORT: u8 = 131;
     const V1_DONE: u8 = 132;
     const V2_REPORT: u8 = 143;
+
     let kind = *message.first()?;
     let group = || Some(Ipv6Addr::from(*message.get(8..)?.first_chunk::<16>()?).into());
     match kind {
@@ -327,6 +340,7 @@ fn read_records<const N: usize>(message: &[u8]) -> Option<Vec<Membership>> {
     let mut rest = message.get(8..)?;
     let mut report = Vec::new();
     for _ in 0..count {
+        // Lengths are those of the sender, so the list may end before its count says.
         let Some((&[kind, auxiliary, high, low], after)) = rest.split_first_chunk() else { break };
         let Some((address, after)) = after.split_first_chunk::<N>() else { break };
         let sources = usize::from(u16::from_be_bytes([high, low]));
@@ -339,6 +353,7 @@ fn read_records<const N: usize>(message: &[u8]) -> Option<Vec<Membership>> {
             MODE_IS_INCLUDE | CHANGE_TO_INCLUDE | ALLOW => sources > 0,
             _ => continue,
         };
+
         let group = match (<[u8; 4]>::try_from(&address[..]), <[u8; 16]>::try_from(&address[..])) {
             (Ok(v4), _) => IpAddr::from(v4),
             (_, Ok(v6)) => IpAddr::from(v6),

@@ -53,6 +53,7 @@ pub(super) fn segment(is_v6: bool, flags: u8, options: &[u8], payload: &[u8]) ->
     let mut bytes = vec![0; header + payload.len()];
     bytes[20..header].copy_from_slice(options);
     bytes[header..].copy_from_slice(payload);
+
     let mut tcp = TcpPacket::new_unchecked(&mut bytes);
     tcp.set_header_len(header as u8);
     tcp.set_src_port(4000);
@@ -60,6 +61,8 @@ pub(super) fn segment(is_v6: bool, flags: u8, options: &[u8], payload: &[u8]) ->
     tcp.set_seq_number(TcpSeqNumber(7));
     tcp.set_syn(flags & 2 != 0);
     tcp.set_ack(flags & 16 != 0);
+
+    // The checksum covers the addresses, so it is filled in with those of the packet around.
     if is_v6 {
         let source = "fd00::1";
         let destination = "fd00::2";

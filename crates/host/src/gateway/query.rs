@@ -13,13 +13,17 @@ const IGMP: usize = 12;
 /// 2.1.1): one of the host's own would be refused.
 pub(super) fn igmp() -> Vec<u8> {
     let mut packet = vec![0; V4_HEADER + IGMP];
+    // A header of six words: the last one is the router alert that IGMPv3 demands.
     packet[0] = 0x46;
     packet[V4_HEADER - 4..V4_HEADER].copy_from_slice(&[0x94, 4, 0, 0]);
 
     // Query, one second to answer; robustness 2, interval as its sender has it (60 s).
     packet[V4_HEADER..].copy_from_slice(&[0x11, 10, 0, 0, 0, 0, 0, 0, 2, 60, 0, 0]);
+
+    // The checksum is that of a message with zeros in its place.
     let sum = checksum(&packet[V4_HEADER..]);
     packet[V4_HEADER + 2..V4_HEADER + 4].copy_from_slice(&sum.to_be_bytes());
+
     let length = packet.len() as u16;
     let mut ip = Ipv4Packet::new_unchecked(&mut packet);
     ip.set_total_len(length);

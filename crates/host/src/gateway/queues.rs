@@ -141,6 +141,8 @@ impl Queues {
             let turn = self.take_turn(&is_wanted)?;
             let Entry::Occupied(mut queue) = self.waiting.entry(turn) else { return None };
             let packet = queue.get_mut().pop(&mut self.delayed, now);
+
+            // Empty queues are removed at once, so their number is bounded by that of the packets.
             if queue.get().packets.is_empty() {
                 queue.remove();
             }

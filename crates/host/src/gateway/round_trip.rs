@@ -130,10 +130,13 @@ impl RoundTrips {
         else {
             return;
         };
+
+        // Ports and addresses are those of the request, the other way round.
         let here = header.destination;
         let there = header.source;
         let ports = [here_port, there_port];
         let key = Connection { node: from, here, there, protocol: header.protocol.into(), ports };
+
         let Some(asked) = self.connections.get_mut(&key) else { return };
 
         // An answer ends the wait for its number and for all before it. It measures its own alone.
@@ -160,6 +163,7 @@ impl Recent {
         if self.min(now).is_none() {
             *self = Self::new();
         }
+
         self.smoothed.add(round_trip);
 
         // The least of each slice of time is kept, so that the window can slide.

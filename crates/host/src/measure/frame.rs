@@ -78,11 +78,14 @@ impl<'a> Packet<'a> {
         let mut r = Reader::new(packet);
         let kind = r.u8()?;
         let token = r.u32()?;
+
         let parsed = match kind {
             ECHO_REQUEST => return Ok(Self::EchoRequest { token, payload: r.rest() }),
             ECHO_REPLY => return Ok(Self::EchoReply { token, payload: r.rest() }),
             DATA => return Ok(Self::Data { token, number: r.u32()?, filler: r.remaining() }),
             END => {
+                // The question is as long as its answer, so that a node cannot be made to send more
+                // than it hears.
                 r.bytes(REPORT_FIELDS)?;
                 Self::End { token }
             }

@@ -236,6 +236,7 @@ impl<E, B> Measurements<E, B> {
                 self.reply(from, Packet::EchoReply { token, payload }, mesh, now)
             }
             Packet::EchoReply { token, .. } => {
+                // Another node must not answer in the name of the one that was asked.
                 let echo = self.echoes.get(&token).filter(|echo| echo.to == from);
                 let rtt = now.since(echo.ok_or(DropReason::UnknownFlow)?.asked);
                 let echo = self.echoes.remove(&token).ok_or(DropReason::UnknownFlow)?;
@@ -280,6 +281,8 @@ impl<E, B> Measurements<E, B> {
         now: Instant,
     ) -> Result<(), DropReason> {
         let key = (from, token);
+
+        // Runs of other nodes take bounded room: the one that was silent longest makes room.
         make_room(&mut self.arrived, &key, MAX_RUNS, |arrived| arrived.last);
         match self.arrived.get_mut(&key) {
             None => {
@@ -292,6 +295,7 @@ impl<E, B> Measurements<E, B> {
                 _ => arrived.count(bytes, now),
             },
         }
+
         Ok(())
     }
 
@@ -300,9 +304,12 @@ impl<E, B> Measurements<E, B> {
     fn handle_report(&mut self, from: NodeId, token: u32, new: Report) -> Result<(), DropReason> {
         let own = self.run.as_mut().filter(|run| run.token == token && run.settings.to == from);
         let run = own.ok_or(DropReason::UnknownFlow)?;
+        // A report that comes after the outcome, or before the question, is of no use.
         let Stage::Asking { report, .. } = &mut run.stage else {
             return Err(DropReason::UnknownFlow);
         };
+
+        // A report that is the same as the one before shows that nothing is on its way any more.
         let is_last = new.packets >= run.sent || *report == Some(new);
         *report = Some(new);
         if is_last {
@@ -330,6 +337,8 @@ impl<E, B> Measurements<E, B> {
     /// it after everything that the stack was told.
     pub fn drain(&mut self, mesh: &mut impl Mesh, now: Instant) {
         self.drained = now;
+
+        // A request for which the scheme had no room is sent as soon as there is some.
         for (token, echo) in &mut self.echoes {
             if !echo.is_sent {
                 let mut payload = [0; ECHO_PAYLOAD];
@@ -338,9 +347,11 @@ impl<E, B> Measurements<E, B> {
                 echo.is_sent = mesh.send(echo.to, &request.to_bytes()).is_ok();
             }
         }
+
         for (_, echo) in self.echoes.extract_if(.., |_, echo| echo.until <= now) {
             self.outcomes.push_back(Outcome::Echo(echo.waiter, None));
         }
+
         if self.run.as_mut().is_some_and(|run| run.drain(mesh, now)) {
             self.finish_run();
         }
@@ -381,15 +392,19 @@ impl<B> Run<B> {
                 }
                 self.sent += 1;
                 if let Some(interval) = interval {
+                    // After a long stall the rate holds from now on: the packets that it missed
+                    // would come as a burst.
                     let after = *next + interval;
                     *next = if now.since(after) > CATCH_UP { now } else { after };
                 }
             }
+
             if now < *until {
                 return false;
             }
             self.stage = Stage::Asking { next: now, until: now + ASK_TIME, report: None };
         }
+
         if let Stage::Asking { next, until, .. } = &mut self.stage {
             if *until <= now {
                 return true;
@@ -400,6 +415,7 @@ impl<B> Run<B> {
                 *next = now + ASK_PAUSE;
             }
         }
+
         false
     }
 

@@ -152,6 +152,7 @@ impl<P> Streams<P> {
         longest: Option<usize>,
         name_of: impl Fn(&StreamStatus) -> String,
     ) -> Vec<String> {
+        // The limit is worth a hint only if a packet was dropped for it.
         let longest = longest.filter(|_| self.longest_dropped > 0);
         let mut hints: Vec<String> =
             longest.into_iter().map(|longest| too_long(self.longest_dropped, longest)).collect();

@@ -152,6 +152,7 @@ impl ReceiveStream {
                 check_layers(&self.layers)?;
                 Ok(self.layers.clone())
             }
+            // The last port leaves room for the ports of all tracks behind it.
             (true, Some(port)) if (1..=LAST_RTP_PORT).contains(&port) => {
                 Ok(vec![Layer { name: rtp::LAYERS[0].into(), port }])
             }

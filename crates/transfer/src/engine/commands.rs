@@ -72,6 +72,7 @@ impl<C: Carrier> FileEngine for FileMulticast<C> {
 
     fn accept(&mut self, cx: &mut Context<'_>, flow: FlowId, have: BatchSet) {
         let sink = self.transfers.sinks.get_mut(&flow).filter(|s| s.phase == SinkPhase::Offered);
+        // The file may have been announced again meanwhile, and cut in another way.
         let Some(sink) = sink.filter(|s| have.len() == s.manifest.geometry.batches()) else {
             return;
         };
@@ -111,6 +112,7 @@ impl<C: Carrier> FileEngine for FileMulticast<C> {
             let was_open = !source.is_over();
             if was_open {
                 source.withdraw(cx.now);
+                // The end is told at once: receivers would wait for packets that do not come.
                 self.announce_closed(cx);
             }
 

@@ -19,6 +19,8 @@ impl<C: Carrier> FileMulticast<C> {
         while let Some(ack) = self.transfers.acks.due(cx.now).cloned() {
             let key = AckKey::of(&ack);
             let Some(next) = cx.topology.next_hop(cx.me, ack.flow.source, METRIC) else {
+                // The source may come back, so an own acknowledgment waits. One of another node may
+                // be given up.
                 let is_own = ack.receiver == cx.me;
                 self.transfers.acks.postpone(key, cx.now + NO_ROUTE_PAUSE, is_own);
                 continue;

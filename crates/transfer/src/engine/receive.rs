@@ -20,10 +20,13 @@ impl<C: Carrier> FileMulticast<C> {
         let Ok(announcement) = Announcement::parse(frame.body) else {
             return cx.counters.drop(DropReason::Malformed);
         };
+
         let flow = announcement.manifest.flow;
         if let Err(why) = self.check_announcement(cx, &announcement) {
             return cx.counters.drop(why);
         }
+
+        // Both are asked before the announcement is taken, which changes the answers.
         let is_first = self.transfers.announcements.manifest(flow).is_none();
         let is_other_file = self.transfers.announcements.contradict(&announcement.manifest);
         match self.transfers.announcements.admit(&announcement, Some(frame.sender), cx.now, cx.rng)
@@ -34,9 +37,13 @@ impl<C: Carrier> FileMulticast<C> {
             Admission::New => {}
         }
 
+        // An announcement of this node's own tells only which neighbours have it.
         if flow.source == cx.me {
             return;
         }
+
+        // A source that was reinstalled may announce another file under the same id. Batches of the
+        // former one are of no use then.
         let sink = self.transfers.sinks.get(&flow);
         let is_received = sink.is_some_and(|sink| sink.manifest != announcement.manifest);
         if is_received {
@@ -121,6 +128,8 @@ impl<C: Carrier> FileMulticast<C> {
             if source.has_announced(version, cx.epoch) {
                 return Ok(());
             }
+            // Only this start can have announced in this epoch, so another node uses this node's
+            // id.
             if version.epoch == cx.epoch {
                 source.note_lie(cx.epoch);
                 cx.events.push_back(Event::Impersonated);
@@ -205,6 +214,7 @@ impl<C: Carrier> FileMulticast<C> {
         if ack.receiver == cx.me {
             return cx.counters.drop(DropReason::Malformed);
         }
+
         if ack.flow.source != cx.me {
             // One that is not kept must not be confirmed to the previous hop.
             if self.transfers.pass_on(cx, ack.clone()) {
@@ -224,6 +234,7 @@ impl<C: Carrier> FileMulticast<C> {
                 } else {
                     cx.counters.drop(DropReason::Stale);
                 }
+                // An objection that came in time opens the transfer again, and its packets flow on.
                 if !was_open && source.is_open() {
                     self.carrier.open(cx, source);
                 }

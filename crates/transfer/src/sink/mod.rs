@@ -145,6 +145,7 @@ impl FileSink {
             SinkOutcome::WriteFailed => self.phase = SinkPhase::Offered,
             _ => {}
         }
+
         if self.have.is_full() {
             self.phase = SinkPhase::Verifying;
         }

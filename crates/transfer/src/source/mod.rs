@@ -183,6 +183,7 @@ impl FileSource {
         if !receiver.accepts(ack, cx.now) {
             return false;
         }
+        // A later objection is told from copies of older acknowledgments by this version.
         if !ack.state.is_final() {
             receiver.active_version = ack.version;
         }

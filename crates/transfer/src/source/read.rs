@@ -57,6 +57,8 @@ impl FileSource {
     ) -> Result<Encoder, LoadError> {
         let g = self.manifest.geometry;
         self.scratch.resize(g.data_len(batch), 0);
+
+        // A disk that is busy now may answer later. Any other error ends the transfer.
         cx.storage.read(self.manifest.flow, g.offset(batch), &mut self.scratch).map_err(
             |e| match e {
                 StorageError::Busy => LoadError::Later,

@@ -112,6 +112,8 @@ impl SentFrames {
     pub fn covered_by(&self, handled: Handled) -> Covered {
         let named = self.frames.iter().position(|sent| sent.number == handled.number);
         let named = named.filter(|_| handled.ago < Handled::LONG_AGO);
+        // Frames up to the named one are covered, whether they arrived or were lost. A frame that
+        // the MAC still holds is not.
         let is_covered = |place: usize, sent: &Sent| match (named, sent.ended) {
             (Some(named), _) if place <= named => true,
             (_, None) => false,
@@ -121,6 +123,8 @@ impl SentFrames {
                 self.frames[named].ended.is_some_and(|first| ended <= first + handled.ago)
             }
         };
+
+        // Frames are sent one after the other, so the first one that is not covered ends the list.
         let mut covered = self.frames.iter().enumerate();
         let first_open = covered.position(|(place, sent)| !is_covered(place, sent));
         let count = first_open.unwrap_or(self.frames.len());

@@ -32,6 +32,7 @@ impl<K, R> Default for Passing<K, R> {
 impl<K: Copy + Ord, R> Passing<K, R> {
     /// Takes a report in place of an earlier one with the same key. Returns whether there was room.
     pub fn admit(&mut self, key: K, report: R, now: Instant) -> bool {
+        // Reports that were given up make room. A newer one of the same key needs none.
         self.entries.retain(|_, (_, retry)| retry.is_open(&POLICY));
         let has_room = self.entries.len() < MAX_REPORTS || self.entries.contains_key(&key);
         if has_room {
@@ -57,6 +58,7 @@ impl<K: Copy + Ord, R> Passing<K, R> {
     pub fn handle_tx_result(&mut self, key: K, result: TxResult, now: Instant) {
         if let Some((_, retry)) = self.entries.get_mut(&key) {
             match result {
+                // The MAC does not tell whether it arrived, and will not tell later.
                 TxResult::Sent => retry.end(),
                 _ => retry.report(&POLICY, result, now),
             }

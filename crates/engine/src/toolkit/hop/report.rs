@@ -82,6 +82,7 @@ impl ReportTimer {
         // there may be.
         let is_enough = progress.lost <= policy.loss;
         let is_last = progress.sent >= policy.copies || (is_enough && progress.extra == 0);
+
         progress.extra -= u32::from(is_enough && !is_last);
         if is_last {
             self.due = None;

@@ -151,14 +151,20 @@ impl Standing {
     /// Returns its state. `back` is the share of its frames that arrive here.
     #[must_use]
     pub fn state(&self, back: f64, policy: &StandingPolicy, now: Instant) -> State {
+        // Three signs that packets may be in vain: no answers, no frames at all, and frames that
+        // show no gain.
         let is_on_trial = self.misses_answers(policy)
             || self.unheard >= policy.unheard
             || self.is_in_vain(policy);
+
+        // A neighbour whose frames seldom arrive here needs more time until it is heard first.
         let forgotten = match self.number {
             Some(_) => policy.forgotten,
             None => policy.never_heard.map(|time| time.mul_f64(1.0 / back)),
         };
         let given_up = policy.given_up.filter(|_| is_on_trial);
+
+        // The worst state comes first: each line holds only if none above it does.
         let silence = now.since(self.heard_at);
         match self.number {
             _ if [forgotten, given_up].into_iter().flatten().any(|time| silence >= time) => {

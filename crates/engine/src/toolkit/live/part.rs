@@ -190,9 +190,12 @@ impl<L: Live> Part<L> {
         if parent == Some(node) || self.announcement.flow.source == node {
             return Place::Refused(DropReason::Stale);
         }
+
         if self.has_ended() {
             return Place::Refused(DropReason::UnknownFlow);
         }
+
+        // A known child only renews its place, so the bound is for new ones.
         let is_new = !self.children.contains_key(&node);
         if is_new && self.children.len() >= MAX_CHILDREN {
             return Place::Refused(DropReason::Full);

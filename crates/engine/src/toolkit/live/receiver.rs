@@ -67,6 +67,7 @@ struct Counts {
 impl Shortfall {
     /// Takes the packets of each layer that have entered the stream. `counters` says what has come.
     pub fn handle_announcement(&mut self, sent: &[u32], counters: &mut Receiving) {
+        // A frame names as many layers as there are. The others have sent nothing.
         let mut padded = [0; LAYERS];
         padded.iter_mut().zip(sent).for_each(|(padded, sent)| *padded = *sent);
 
@@ -74,6 +75,7 @@ impl Shortfall {
         let early = self.before.map_or(counters.packets, |before| before.early);
         if let Some(before) = self.before {
             for layer in 0..LAYERS {
+                // Counts wrap at 32 bits, and their difference is right across the wrap.
                 let more = padded[layer].wrapping_sub(before.sent[layer]);
                 counters.offered[layer] += u64::from(more);
                 let came = counters.packets[layer].saturating_sub(early[layer]);
@@ -126,14 +128,17 @@ impl Listener for Receiver {
         self.base.judge(now);
         let mut padded = [0; LAYERS];
         padded.iter_mut().zip(sent).for_each(|(padded, sent)| *padded = *sent);
+
         let Receiving { packets, bytes, .. } = &self.counters;
         let current =
             Snapshot { at: now, sent: padded, packets: *packets, bytes: bytes.iter().sum() };
+
         let Some(before) = self.latest else {
             self.latest = Some(current);
             return;
         };
 
+        // Announcements in quick succession make spans too short for a rate.
         if now.since(before.at) < MIN_SPAN {
             return;
         }
@@ -218,6 +223,7 @@ impl Receiver {
         if self.spans.len() < SPANS {
             return None;
         }
+
         let seconds = self.sum(|span| span.seconds);
         let rate_bps = 8.0 * self.sum(|span| span.received) / seconds;
         let offered_bps = 8.0 * self.sum(|span| span.offered) / seconds;

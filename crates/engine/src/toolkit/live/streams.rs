@@ -138,6 +138,7 @@ impl<L: Live, J> Streams<L, J> {
     /// [`StreamError`] if the name is not allowed, or there are too many groups.
     pub fn join(&mut self, group: &str, joined: J) -> Result<(), StreamError> {
         check_name("group", group)?;
+        // A group that is joined again only changes how it is received, so it needs no room.
         if self.joined.len() >= MAX_STREAMS && !self.joined.contains_key(group) {
             return Err(StreamError::Full);
         }
@@ -246,6 +247,8 @@ impl<L: Live, J> Streams<L, J> {
     /// version. The new announcement replaces the false one everywhere.
     fn supersede(&mut self, cx: &mut Context<'_>, heard: &Announcement<L::Terms>) {
         let live = self.known.get_mut(&heard.flow);
+        // Another node cannot take a stream over: the source's version always becomes the latest
+        // one.
         let live = live.filter(|live| live.part().source.is_some());
         let Some(live) = live.filter(|l| heard.version > l.part().announcement.version) else {
             return;

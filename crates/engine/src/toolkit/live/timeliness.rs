@@ -79,6 +79,7 @@ impl Seconds {
     pub(super) fn note(&mut self, arrival: &Arrival, now: Instant) {
         let number = arrival.number;
         let index = self.index_of(arrival, now);
+        // A judged second is closed. A packet that is later than that counts as missing.
         if self.judged.is_some_and(|judged| index <= judged.index || number <= judged.highest) {
             return;
         }
@@ -100,6 +101,7 @@ impl Seconds {
     fn index_of(&self, arrival: &Arrival, now: Instant) -> u64 {
         let taken = now.since(Instant::default()).saturating_sub(arrival.age);
         let index = (taken.as_nanos() / SECOND.as_nanos()) as u64;
+
         let earlier = self.waiting.range(..index);
         let earlier = earlier.into_iter().find(|(_, second)| second.highest > arrival.number);
         let later = self.waiting.range(index + 1..).rev();

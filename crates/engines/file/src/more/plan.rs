@@ -46,6 +46,7 @@ impl Belts {
             }
         }
 
+        // `Connected` lowers the threshold until no belt is cut.
         let threshold = match prune {
             Prune::Below(share) => share,
             Prune::Connected => {

@@ -33,11 +33,14 @@ impl Tree {
         let paths = topology.paths_from(source, metric);
         let mut tree = Self::default();
         for receiver in receivers.iter().copied().filter(|r| *r != source) {
+            // A receiver without a path must not stop the transfer to the others.
             if !paths.reaches(receiver) {
                 tree.unreachable.push(receiver);
                 continue;
             }
 
+            // The path is followed to the source. Parts that several receivers share are added
+            // once.
             let mut node = receiver;
             while let Some(parent) = paths.parent(node) {
                 tree.parent.insert(node, parent);

@@ -144,11 +144,14 @@ impl Planned {
         if !self.receptions.reserve(sink, data.header.batch) {
             return cx.counters.drop(DropReason::Full);
         }
+
         let innovative = sink.innovative;
         let mut given = GivenBy::new();
         let outcome = self.receptions.handle_data(sink, received, cx.rng, cx.storage, &mut given);
         blame(cx, given);
         cx.counters.note_payload(sink.innovative > innovative);
+
+        // Memory of a file that needs no more packets goes to the others.
         if sink.phase != SinkPhase::Receiving {
             self.receptions.forget(flow);
         }
@@ -211,6 +214,9 @@ impl Carrier for Planned {
             return cx.counters.drop(DropReason::Malformed);
         };
         let flow = data.header.flow;
+
+        // Every data packet of a transfer tells something, whichever node it is for: the airtime
+        // that the transfer takes, and which acknowledgments arrived.
         transfers.note_heard(flow, frame.body.len(), cx.now);
         transfers.acks.handle_overheard(flow, frame.sender, data.header.piggyback, cx.now);
         if transfers.sources.contains_key(&flow) {
@@ -234,6 +240,7 @@ impl Carrier for Planned {
         if is_outsider && cx.counters.blame.is_avoided(sender, now) {
             return cx.counters.drop(DropReason::Blamed);
         }
+
         self.relay_data(cx, heard);
         let given = manifest.and_then(|manifest| self.relays.check(manifest, cx.rng));
         blame(cx, given.unwrap_or_default());

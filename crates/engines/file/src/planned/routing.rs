@@ -289,9 +289,11 @@ impl Routed {
         let forwarders = many(r, count.into(), |r| {
             Ok(Forwarder { node: Self::NODE.read(r)?, credit: Self::CREDIT.read(r)? })
         })?;
+
         if !self.has_belts {
             return Ok((Routing::Ordered(forwarders), 0));
         }
+
         let revision = Self::REVISION.read(r)?;
         let listed = forwarders.len();
         let bits = r.bytes(Upstream::len(listed))?.to_vec();

@@ -143,6 +143,7 @@ impl Marks {
         let is_continued = aggregation & 0x40 != 0;
         let count = usize::from(aggregation >> 4 & 3);
 
+        // The packet counts as its most important element does.
         let mut lowest = Mark::WithFrame;
         let mut last = BASE;
         let mut index = 0;
@@ -154,6 +155,8 @@ impl Marks {
             } else {
                 take_leb128(&mut rest).and_then(|length| take(&mut rest, length))?
             };
+
+            // Only the first element can be the rest of one that another packet began.
             last = match index {
                 1 if continues_last => self.continued,
                 _ => obu(element)?,
@@ -179,6 +182,7 @@ fn h264(payload: &[u8]) -> Option<Mark> {
             while !rest.is_empty() {
                 let unit = take_sized(&mut rest)?;
                 let header = *unit.first()?;
+                // An aggregate goes with the most important of its units.
                 lowest = lowest.min(h264_unit(header, header & 0x1F));
             }
 
@@ -195,7 +199,9 @@ fn h264_unit(header: u8, kind: u8) -> Mark {
     let is_referred_to = header & 0x60 != 0;
     match kind {
         _ if is_referred_to => BASE,
+        // Slices that no other frame refers to.
         1..=4 => Mark::Layer(1),
+        // SEI messages, delimiters and filler are of use with their frame alone.
         6 | 9 | 12 => Mark::WithFrame,
         _ => BASE,
     }
@@ -237,10 +243,14 @@ fn h265_unit(second: u8, kind: u8) -> Mark {
 /// Returns the mark in the descriptor of RFC 7741.
 fn vp8(payload: &[u8]) -> Option<Mark> {
     let (&first, mut rest) = payload.split_first()?;
+
+    // Without the extension the descriptor has one byte, and no temporal id.
     let not_referred_to = u8::from(first & 0x20 != 0);
     if first & 0x80 == 0 {
         return Some(Mark::Layer(not_referred_to));
     }
+
+    // Fields stand in this order, each only if its bit is set (RFC 7741, 4.2).
     let extension = take_byte(&mut rest)?;
     if extension & 0x80 != 0 {
         take_picture_id(&mut rest)?;
@@ -248,6 +258,7 @@ fn vp8(payload: &[u8]) -> Option<Mark> {
     if extension & 0x40 != 0 {
         take_byte(&mut rest)?;
     }
+
     let temporal = if extension & 0x20 != 0 { take_byte(&mut rest)? >> 6 } else { 0 };
     Some(Mark::Layer(temporal.max(not_referred_to)))
 }
@@ -273,9 +284,11 @@ fn obu(unit: &[u8]) -> Option<Mark> {
     const FRAME: u8 = 6;
     const REDUNDANT_FRAME_HEADER: u8 = 7;
     let (&header, rest) = unit.split_first()?;
+
     let ids = if header & 4 != 0 { *rest.first()? } else { 0 };
     Some(match header >> 3 & 0x0F {
         FRAME_HEADER | TILE_GROUP | FRAME | REDUNDANT_FRAME_HEADER => {
+            // Temporal and spatial id together say how many layers are below.
             Mark::Layer((ids >> 5) + (ids >> 3 & 3))
         }
         SEQUENCE_HEADER => BASE,

@@ -40,6 +40,7 @@ impl<'a> RtpPacket<'a> {
             payload = payload.get(4 + 4 * usize::from(words)..)?;
         }
 
+        // The last byte says how many bytes of padding there are, itself included.
         if fixed[0] & 0x20 != 0 {
             let padding = usize::from(*payload.last()?);
             let length = payload.len().checked_sub(padding).filter(|_| padding > 0)?;

@@ -86,6 +86,7 @@ impl RtpReceiver {
             return;
         }
 
+        // The source is silent: its numbers and its description are not those of the new one.
         if other.is_some() {
             self.tracks.clear();
             self.sdp = None;
@@ -138,11 +139,13 @@ impl Content {
         if !LAYERS.contains(&layer) {
             return None;
         }
+
         let (&header, rest) = packet.split_first()?;
         let number = header & 0x0F;
         if usize::from(number) >= MAX_TRACKS {
             return None;
         }
+
         Some(match Kind::of(header)? {
             Kind::Rtcp => {
                 let port = sdp::PORTS_PER_TRACK * u16::from(number) + 1;
@@ -314,6 +317,7 @@ impl TrackReceiver {
             if !held.is_base && self.damaged == Some(held.timestamp) {
                 continue;
             }
+
             self.inside_enhancement = !held.is_base && !held.ends_frame;
             let mut packet = held.packet;
             renumber(&mut packet, self.number);

@@ -70,6 +70,7 @@ pub fn read(text: &str) -> Result<Vec<Track>, SdpError> {
     if text.len() > MAX_SDP {
         return Err(SdpError::Long(text.len()));
     }
+
     let mut lines = text.lines().map(str::trim_end);
     if lines.next() != Some("v=0") {
         return Err(SdpError::NotSdp);
@@ -155,6 +156,7 @@ impl Track {
     fn read_attribute(&mut self, attribute: &str) {
         let mut words = attribute.split([':', ' ']);
         let name = words.next().unwrap_or_default();
+        // Attributes go to a player, so nothing but printable ASCII may be in them.
         let is_plain = attribute.bytes().all(|byte| (b' '..=b'~').contains(&byte));
         if !ATTRIBUTES.contains(&name) || !is_plain {
             return;
@@ -165,6 +167,7 @@ impl Track {
         if name != FRAME_RATE && payload_type != self.payload_type {
             return;
         }
+
         let format = attribute.strip_prefix("rtpmap:").and_then(|map| map.split_once(' '));
         match format {
             Some((_, format)) => {

@@ -135,6 +135,8 @@ impl TrackSender {
     /// Notes the payload type of a packet.
     fn note_type(&mut self, payload_type: u8, now: Instant) {
         let Some(heard) = &mut self.type_heard else { return };
+        // A type that changes is taken only after the old one was silent: packets of repair have
+        // types of their own.
         let known = *self.track.payload_type.get_or_insert(payload_type);
         if known == payload_type || now >= *heard + TYPE_SILENCE {
             self.track.payload_type = Some(payload_type);

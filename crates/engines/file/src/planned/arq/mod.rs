@@ -199,6 +199,9 @@ impl Arq {
                 child.pending.remove(packet);
             }
         }
+
+        // A report without news must not reset the backoff: a silent child would be asked too
+        // often.
         if *child != before {
             self.note_progress(now);
         }

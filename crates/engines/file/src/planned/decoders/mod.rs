@@ -130,6 +130,7 @@ impl Receptions {
         // An innovative packet raises the rank; at full rank the batch can be decoded.
         let file = self.files.entry(sink.manifest.flow).or_insert_with(|| Decoders::new(g));
         let held = file.batch(batch);
+
         let packets = data.header.packets;
         if let Some(dispute) = &mut held.dispute {
             data.coding.with_vector(packets, |vector| dispute.take(origin, vector, data.payload));
@@ -141,6 +142,7 @@ impl Receptions {
             file.begun.remove(&batch);
             return sink.handle_whole(batch, &settled.symbols, storage);
         }
+
         let decoder = &mut held.decoder;
         let absorbed =
             data.coding.with_vector(packets, |vector| decoder.absorb(vector, data.payload));
@@ -156,6 +158,7 @@ impl Receptions {
                 return SinkOutcome::Quiet;
             }
         }
+
         if !is_complete {
             return SinkOutcome::Quiet;
         }
@@ -211,6 +214,8 @@ impl Decoders {
             None => SinkOutcome::Quiet,
             Some(symbols) => sink.handle_whole(batch, symbols, storage),
         };
+        // Packets that are not coded prove nothing together, so no dispute can tell which are
+        // false.
         if outcome == SinkOutcome::BatchForged && are_coded {
             let dispute = Some(Dispute::new(&decoder, &origins));
             decoder.clear();

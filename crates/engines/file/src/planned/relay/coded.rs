@@ -74,6 +74,7 @@ impl CodedBuffer {
     /// Takes a packet in if it is innovative, and returns whether it is.
     pub(super) fn absorb(&mut self, origin: Origin, data: &Data<'_>) -> Result<bool, Malformed> {
         let packets = data.header.packets;
+        // A dispute takes packets as they are: the rank of false ones says nothing.
         if let Check::Disputed(dispute) = &mut self.check {
             data.coding.with_vector(packets, |vector| dispute.take(origin, vector, data.payload));
             return Ok(false);
@@ -83,6 +84,7 @@ impl CodedBuffer {
         let absorbed =
             data.coding.with_vector(packets, |vector| decoder.absorb(vector, data.payload));
         let is_innovative = absorbed.map(Absorbed::is_innovative).map_err(|_| Malformed)?;
+        // Senders are noted in the order of the rows, so that a dispute knows whose packets it has.
         if let Check::Open(origins) = &mut self.check
             && is_innovative
         {
@@ -113,6 +115,7 @@ impl CodedBuffer {
             Check::Disputed(dispute) => {
                 let settled =
                     dispute.is_due().then(|| dispute.settle(rng, is_genuine)).flatten()?;
+                // The true symbols take the place of all that was held.
                 self.decoder.load(&settled.symbols).ok()?;
                 self.check = Check::Genuine;
                 Some(settled)

@@ -140,6 +140,8 @@ impl Relays {
         if overhead + shape.symbol_size() > mtu {
             return RelayOutcome::Malformed;
         }
+
+        // Without the announcement nothing bounds what a stranger could have this node hold.
         if !is_announced {
             return RelayOutcome::Unannounced;
         }
@@ -154,6 +156,7 @@ impl Relays {
         } else if relay.turn != header.turn {
             return RelayOutcome::Stale;
         }
+        // A turn is on one batch. A packet that says otherwise is forged.
         if relay.batch != header.batch || relay.shape != shape {
             return RelayOutcome::Malformed;
         }

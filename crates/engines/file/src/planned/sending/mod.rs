@@ -157,6 +157,7 @@ impl Turns {
         if self.turn.is_none() {
             self.begin_turn(cx, source, scheme)?;
         }
+
         let turn = self.turn.as_mut()?;
         let encoder = self.encoder.as_ref()?;
         let packet = turn.next_packet(cx.now)?;
@@ -190,6 +191,7 @@ impl Turns {
         let to = turn.note_sent(packet);
         source.packets_sent += 1;
         self.sent_at = cx.now;
+
         if scheme.switching() == Switching::RoundRobin && turn.is_used_up() {
             self.turn = None;
         }

@@ -48,6 +48,7 @@ impl Turns {
         loop {
             let batch = self.next_batch(source)?;
             let mut receivers: BTreeSet<NodeId> = receivers_of(source, batch).collect();
+
             if scheme.switching() == Switching::OneByOne {
                 let nearest = receivers.iter().min_by_key(|node| (source.distance(**node), **node));
                 receivers = nearest.copied().into_iter().collect();

@@ -81,6 +81,7 @@ impl BatchTurn {
         source: NodeId,
         now: Instant,
     ) {
+        // Fewer receivers are progress, which the timer of the turn counts from.
         if receivers != self.assignment.receivers {
             self.assignment.receivers = receivers;
             self.progress_at = now;
@@ -90,6 +91,7 @@ impl BatchTurn {
         if plan == self.assignment.plan {
             return;
         }
+
         self.assignment.plan = plan;
         self.revision = self.revision.wrapping_add(1);
         if let Sending::HopByHop { arq, .. } = &mut self.sending {
