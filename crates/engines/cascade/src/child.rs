@@ -310,6 +310,7 @@ impl Child {
 
     /// Returns whether it gets data: it answers, and what it has does not pile up there.
     pub(super) fn takes_data(&self, now: Instant) -> bool {
+        // A trial is worth its packets only if there was ever an answer.
         let is_on_trial = self.is_on_trial(now);
         let is_served = !is_on_trial || (self.standing.was_heard() && now >= self.trial_at);
         is_served && (self.wants.receives || self.wants.backlog < BACKLOG)
@@ -317,6 +318,7 @@ impl Child {
 
     /// Returns how long it gets nothing after a trial.
     fn trial_pause(&self, packet_time: Duration) -> Duration {
+        // In a pause its answers must have the time to come.
         let first = packet_time.mul_f64(TRIAL_PAUSE).max(self.answers.late(&ANSWERS));
         Backoff { first: first.min(TRIAL_LONGEST), longest: TRIAL_LONGEST }.pause(self.trials)
     }
