@@ -9,7 +9,7 @@ standard library only.
 Example:
   ncmesh simulate building --scheme tree_flood --record target/uncoded.ncrec
   ncmesh simulate building --scheme cascade --record target/coded.ncrec
-  scripts/race_picture.py target/uncoded.ncrec target/coded.ncrec > docs/pictures/demo-race.svg
+  scripts/race_picture.py target/uncoded.ncrec target/coded.ncrec > docs/pictures/race.svg
 """
 
 from __future__ import annotations

@@ -135,6 +135,12 @@ fn write_draft(draft: &Path, key: &SecretKey) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Returns what the node remembers in a file of its state directory; nothing if there is none. A
+/// file that cannot be read is an error: the node would believe anybody, and write over it.
+fn remembered(state: &StateDir, dir: &Path, name: &str) -> Result<Vec<u8>, IdentityError> {
+    state.try_read(name, LONGEST_FILE).map_err(|e| IdentityError::Io(dir.join(name), e))
+}
+
 /// Returns how a node trusts others, as its configuration and its state directory say.
 ///
 /// # Errors
@@ -148,7 +154,7 @@ pub fn trust(config: &NodeConfig, state: &StateDir) -> Result<TrustConfig, Ident
 
     let key = identity(&config.state_dir)?;
     if *mode == TrustMode::FirstUse {
-        let pins = lines(&state.read("pins", LONGEST_FILE), parse_pin);
+        let pins = lines(&remembered(state, &config.state_dir, "pins")?, parse_pin);
         return Ok(TrustConfig::FirstUse(Box::new(FirstUse { key, pins })));
     }
 
@@ -158,7 +164,7 @@ pub fn trust(config: &NodeConfig, state: &StateDir) -> Result<TrustConfig, Ident
 
     // Lists come before certificates, so that a revoked one is not admitted.
     let mut authority = Authority::new(networks.iter().copied());
-    let stored = state.read("revocations", LONGEST_FILE);
+    let stored = remembered(state, &config.state_dir, "revocations")?;
     for list in lines(&stored, |line| Revocations::parse(&unhex(line)?).ok()) {
         // One of a network that is not trusted any more.
         let _ = authority.revoke(list);
@@ -371,5 +377,15 @@ mod tests {
         let pins = lines(text.as_bytes(), parse_pin);
         let named: Vec<_> = pins.iter().map(|pin| (pin.node.0, pin.name.as_str())).collect();
         assert_eq!(named, [(7, "gate"), (9, "")]);
+    }
+
+    #[test]
+    fn a_file_of_pins_that_cannot_be_read_is_an_error_and_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(dir.path()).unwrap();
+        assert!(remembered(&state, dir.path(), "pins").unwrap().is_empty(), "there is none yet");
+        std::fs::create_dir(dir.path().join("pins")).unwrap();
+        let refused = remembered(&state, dir.path(), "pins").unwrap_err().to_string();
+        assert!(refused.contains("pins"), "{refused}");
     }
 }

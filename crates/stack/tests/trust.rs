@@ -13,7 +13,7 @@ use ncmesh_engine::{TxReport, TxResult};
 use ncmesh_stack::control::{HELLO, SERVICE};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
-use ncmesh_stack::trust::{FirstUse, Membership, Pin, REVOCATIONS, TrustConfig};
+use ncmesh_stack::trust::{FirstUse, KEYS_WANTED, Membership, Pin, REVOCATIONS, TrustConfig};
 use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_wire::identity::{Authority, Certificate, Revocations, SecretKey, Subject, Validity};
 use ncmesh_wire::prefix::Prefixes;
@@ -24,6 +24,8 @@ const TICK: Duration = Duration::from_millis(5);
 /// Time in which a mesh of a few nodes learns all states and keys.
 const SETTLED: Duration = Duration::from_secs(12);
 const DAY: u64 = 86_400;
+/// A member that lies under an id of its own.
+const LIAR: NodeId = NodeId(66);
 /// A date in 2026, seconds since 1970.
 const TODAY: u64 = 1_790_000_000;
 
@@ -76,6 +78,7 @@ struct Line {
     storage: MemoryStorage,
     now: Instant,
     starts: u8,
+    lies: u32,
 }
 
 impl Line {
@@ -85,6 +88,7 @@ impl Line {
             storage: MemoryStorage::default(),
             now: Instant::default(),
             starts: 0,
+            lies: 0,
         };
         for (index, trust) in trusts.into_iter().enumerate() {
             let stack = line.stack(index, trust, Profile::default());
@@ -163,15 +167,26 @@ impl Line {
 
     /// Lets a node hear a frame of control, as one that a member wrote in another node's name.
     fn forge(&mut self, index: usize, kind: u8, body: &[u8]) {
+        let neighbor = index + 1;
+        let counter = 50_000 + u32::from(self.starts) * 100;
+        self.starts += 1;
+        let sealer =
+            Sealer::resume(Cipher::Null, id(neighbor), self.stacks[neighbor].salt(), counter);
+        self.hear_from(sealer, index, kind, body);
+    }
+
+    /// Lets a node hear a frame of control that a member wrote under an id of its own.
+    fn lie(&mut self, index: usize, kind: u8, body: &[u8]) {
+        self.lies += 1;
+        let sealer = Sealer::resume(Cipher::Null, LIAR, Salt([250; 16]), self.lies);
+        self.hear_from(sealer, index, kind, body);
+    }
+
+    fn hear_from(&mut self, mut sealer: Sealer, index: usize, kind: u8, body: &[u8]) {
         let mut frame = Vec::new();
         Sealer::begin(&mut frame, SERVICE, kind);
         frame.extend_from_slice(body);
-        let neighbor = index + 1;
-        let salt = self.stacks[neighbor].salt();
-        let counter = 50_000 + u32::from(self.starts) * 100;
-        self.starts += 1;
-        Sealer::resume(Cipher::Null, id(neighbor), salt, counter)
-            .seal(&mut frame, Versions::OWN.newest);
+        sealer.seal(&mut frame, Versions::OWN.newest);
         self.stacks[index].trust_all();
         self.hear(index, &frame);
     }
@@ -413,6 +428,74 @@ fn a_node_announces_no_prefix_that_its_certificate_does_not_permit() {
     line.run(SETTLED);
     assert!(told(&line).prefixes.is_empty());
     assert!(line.drops(0) > 0);
+}
+
+#[test]
+fn a_lie_from_before_the_first_meeting_ends_with_the_first_signed_state() {
+    let mut line = Line::new([first_use(0), first_use(1), first_use(2)]);
+    // An epoch that node 3 will not come to.
+    line.lie(0, HELLO, &hello_with(NodeId(3), "n3"));
+    let epoch = |line: &Line| line.stacks[0].topology().state(NodeId(3)).unwrap().version.0;
+    assert_eq!(epoch(&line), 1 << 40);
+    line.run(SETTLED);
+    // Neighbours had believed it, too.
+    assert!(epoch(&line) < 1 << 40);
+    assert!(line.stacks[0].identities().any(|(node, _)| node == NodeId(3)));
+    assert_eq!(line.believes(0), [1, 2, 3]);
+}
+
+#[test]
+fn a_node_with_a_certificate_for_another_key_is_believed_again_far_away_too() {
+    let mut line = Line::new((0..4).map(member));
+    line.run(SETTLED);
+    let subject = Subject {
+        node: id(3),
+        key: key(77).public(),
+        name: name(3),
+        prefixes: Prefixes(Vec::new()),
+    };
+    let validity = Validity { serial: 9, issued: TODAY + 1, expires: TODAY + DAY };
+    line.restart(
+        3,
+        TrustConfig::Network(Box::new(Membership {
+            key: key(77),
+            certificate: Certificate::issue(&network(), validity, subject),
+            authority: Authority::new([network().public()]),
+            known: Vec::new(),
+        })),
+    );
+    line.run(Duration::from_secs(90));
+    for index in 0..3 {
+        let known = line.stacks[index].identities().find(|(node, _)| *node == id(3));
+        assert_eq!(known.map(|(_, known)| known.key), Some(key(77).public()), "node {index}");
+        assert_eq!(line.believes(index), [1, 2, 3, 4], "node {index}");
+    }
+}
+
+#[test]
+fn requests_of_others_put_off_an_own_one_once() {
+    let mut line = Line::new([first_use(0), first_use(1), first_use(2)]);
+    let mut body = Vec::new();
+    let mut w = Writer::new(&mut body);
+    w.node(NodeId(99)).node(NodeId(2)).node(NodeId(3));
+    for _ in 0..120 {
+        line.lie(0, KEYS_WANTED, &body);
+        line.run(Duration::from_millis(100));
+    }
+    assert_eq!(line.believes(0), [1, 2, 3]);
+}
+
+#[test]
+fn a_state_with_more_links_than_a_node_can_pass_on_is_malformed() {
+    let mut line = Line::new([first_use(0), first_use(1)]);
+    let mut body = hello_with(NodeId(9), "n9");
+    // The mark of an empty profile, and as many links as the mark is.
+    body.pop();
+    body.extend([255, 0, 255]);
+    body.extend((1000..1255_u16).flat_map(|node| [node.to_be_bytes().as_slice(), &[9]].concat()));
+    line.forge(0, HELLO, &body);
+    assert_eq!(line.stacks[0].counters().dropped(DropReason::Malformed), 1);
+    assert_eq!(line.stacks[0].topology().state(NodeId(9)), None);
 }
 
 #[test]

@@ -197,9 +197,12 @@ impl Node {
             told.filter(|((_, to), _)| *to != me).collect();
         deliveries.extend(self.stack.inbound().map(|(from, delivery)| ((from, me), delivery)));
 
-        // Bounded, because the link states of others decide how many there are.
+        // Bounded, because the link states of others decide how many there are. A node may be heard
+        // by others before anything is known of itself: then its links wait for it.
         for link in deliveries.keys() {
-            if !view.links.contains_key(link) && view.links.len() < MOST_LINKS {
+            let are_known = view.nodes.contains_key(&link.0) && view.nodes.contains_key(&link.1);
+            let is_new = !view.links.contains_key(link);
+            if are_known && is_new && view.links.len() < MOST_LINKS {
                 view.links.insert(*link, view.meta.links.len());
                 view.meta.links.push(Link { from: link.0.0, to: link.1.0, loss: None });
             }

@@ -164,7 +164,7 @@ impl Peers {
                 // A peer that resolves to this node would hear its own frames.
                 let is_own = address.port() == port && is_of_this_host(address.ip());
                 let is_same = peer.address.replace(address) == Some(address);
-                let had_none = matches!(peer.trouble, Some(Trouble::Unresolved(_)));
+                let had_none = matches!(peer.trouble, Some(Trouble::Unresolved(_) | Trouble::Own));
                 // A trouble with sending stays while the address is the same.
                 if is_own {
                     peer.trouble = Some(Trouble::Own);

@@ -45,6 +45,8 @@ const REBIND_PAUSE: Duration = Duration::from_secs(1);
 const ASK_PAUSE: Duration = Duration::from_secs(5);
 /// Port of the discard service (RFC 863). A packet to it makes the kernel ask for an address.
 const DISCARD_PORT: u16 = 9;
+/// Most frames of this node itself that are taken from a socket in a row.
+const MOST_OWN: usize = 32;
 /// Pause after the kernel refused a frame.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 /// Longest wait for unicast frames that the driver holds, if there is room for broadcasts: the time
@@ -148,6 +150,8 @@ pub struct Port {
     requested: bool,
     /// Frame that waits for the kernel.
     sending: Option<Sending>,
+    /// When sockets that could not be opened are tried again.
+    rebind_at: Option<Instant>,
     /// Since when the driver holds unicast frames.
     unicast_full: Option<Instant>,
     /// Source of the frame that was received last.
@@ -229,6 +233,7 @@ impl Port {
             asked_at: BTreeMap::new(),
             requested: false,
             sending: None,
+            rebind_at: None,
             unicast_full: None,
             heard_from: None,
             is_missing_told: false,
@@ -337,6 +342,8 @@ impl Port {
     fn set_broadcast_rate(&mut self, index: u32) {
         let BroadcastRate::Set(units) = self.config.broadcast_rate else { return };
         self.rate_problem = None;
+        // The one before sets its rate back when it goes, so it goes first.
+        self.broadcast_rate = None;
         match nl80211::RateSet::new(index, units) {
             Ok(set) => self.broadcast_rate = Some(set),
             Err(e) => {
@@ -364,7 +371,14 @@ impl Port {
 
         // One hint for what keeps it from sending. Others would only follow from it.
         let trouble = self.trouble().map(|trouble| trouble.text(&name));
-        let problem = trouble.or_else(|| self.bind().err().map(|e| e.to_string()));
+        // Sockets do not outlive their interface, also where another comes under its index.
+        let has_lost_group = self.sockets.as_ref().is_some_and(|bound| bound.way == Way::Ipv6);
+        if self.place().is_none() || (trouble.is_some() && has_lost_group) {
+            self.sockets = None;
+        }
+        let unbound = self.bind().err();
+        self.rebind_at = unbound.is_some().then(|| Instant::now() + REBIND_PAUSE);
+        let problem = trouble.or_else(|| unbound.map(|e| e.to_string()));
         let problem = problem.or_else(|| self.mtu_problem());
         let mut hints = Vec::from_iter(problem.or_else(|| self.pressure_hint()));
         // The others are told besides: it sends, but not as it should.
@@ -747,10 +761,11 @@ impl Radio for Port {
 
     fn try_receive(&mut self, buffer: &mut Vec<u8>) -> bool {
         let room = self.room();
-        while let Some(bound) = &self.sockets
-            && let Ok(from) = bound.sockets.try_receive(buffer, room)
-        {
-            // The kernel may hand a broadcast back to its sender.
+        // The kernel may hand a broadcast back to its sender. A flood under this node's address
+        // must not keep the node here.
+        for _ in 0..MOST_OWN {
+            let Some(bound) = &self.sockets else { return false };
+            let Ok(from) = bound.sockets.try_receive(buffer, room) else { return false };
             if !self.is_own(from) {
                 return true;
             }
@@ -796,9 +811,9 @@ impl Radio for Port {
                 // Room is there, only the time is not.
                 Some(self.pacing.next())
             } else {
-                // Sockets that could not be opened are tried again.
-                let is_unbound = self.trouble().is_none() && !self.is_bound();
-                is_unbound.then(|| now + REBIND_PAUSE)
+                // Sockets that could not be opened are tried again. The time is kept, for this
+                // wait begins anew at each event of the node.
+                self.rebind_at
             };
 
             if self.is_dirty {

@@ -155,10 +155,15 @@ impl StateDir {
     /// Reads a file that the daemon can do without. If it cannot be read, logs a warning and
     /// returns nothing.
     pub(crate) fn read(&self, name: &str, limit: u64) -> Vec<u8> {
-        self.root.read(name, limit).unwrap_or_else(|e| {
+        self.try_read(name, limit).unwrap_or_else(|e| {
             tracing::warn!("{} cannot be read: {e}", self.root.join(name).display());
             Vec::new()
         })
+    }
+
+    /// Returns the contents of a file of the directory; nothing if there is none.
+    pub(crate) fn try_read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
+        self.root.read(name, limit)
     }
 
     /// Replaces a file of the directory.

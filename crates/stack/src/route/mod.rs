@@ -378,6 +378,10 @@ impl Route {
     fn handle_state(&mut self, cx: &mut Context<'_>, sender: NodeId, told: &Told<'_>) {
         let origin = told.origin;
         let known = self.topology.state(origin);
+        // A signed state goes before one that anybody may have written, whatever its version is.
+        let outranks = told.signature.is_some()
+            && self.trust.awaits_key(origin)
+            && !self.signatures.contains_key(&origin);
 
         // Versions first: a copy or an old state is the common case, and costs no signature check.
         let learned = match told.form {
@@ -385,6 +389,7 @@ impl Route {
             Form::Whole { epoch, .. } if epoch >= MAX_EPOCH => {
                 return cx.counters.drop(DropReason::Malformed);
             }
+            Form::Whole { .. } if outranks => told.whole(),
             Form::Whole { epoch, .. } => {
                 let version = (epoch, told.seq);
                 if known.is_some_and(|known| known.version >= version) {
@@ -440,7 +445,7 @@ impl Route {
         }
 
         // A state told to a node that lacks it goes on only if the whole mesh was to know it.
-        let before = known.map(|known| (known.version.0, known.base));
+        let before = known.filter(|_| !outranks).map(|known| (known.version.0, known.base));
         let is_far_news = before.is_none_or(|before| before < (state.version.0, state.base));
         let goes_on = if told.scope == EVERYWHERE { is_far_news } else { told.scope > 0 };
 
@@ -448,6 +453,10 @@ impl Route {
         let lost = known.map(|known| doubt::lost_links(known, &state)).unwrap_or_default();
         self.note_lost(&lost, cx.now);
         let version = state.version;
+        if outranks {
+            // An older version takes the place of a newer one only if that is gone.
+            self.store(origin, None, cx.now);
+        }
         self.store(origin, Some(state), cx.now);
         self.keep_signature(origin, version, told.signature);
         self.repair.note_learned(origin);

@@ -185,6 +185,10 @@ impl<'a> Told<'a> {
             Form::Change { epoch_bits, since: seq.wrapping_sub(since.into()) }
         };
 
+        // No node could pass on more: the number would be the mark.
+        if usize::from(count) > MAX_LINKS {
+            return Err(Malformed);
+        }
         let links = r.bytes(LINK_LEN * usize::from(count))?;
         Ok(Self { origin, scope, urgent, seq, base, form, signature, links })
     }

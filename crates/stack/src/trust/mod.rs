@@ -179,6 +179,8 @@ struct Want {
     from: NodeId,
     due: Instant,
     tries: u32,
+    /// Whether the next request was put off, because another node asked.
+    is_put_off: bool,
 }
 
 /// Failed checks that a neighbour may still cause, as of a time.
@@ -336,6 +338,11 @@ impl Trust {
         certificate.is_some_and(|c| network.authority.is_valid(c, self.clock(now)).is_err())
     }
 
+    /// Returns whether a node's first signed state will pin it to its key.
+    pub(crate) fn awaits_key(&self, node: NodeId) -> bool {
+        matches!(self.mode, Mode::FirstUse) && !self.known.contains_key(&node)
+    }
+
     /// Returns whether a name belongs to a node by its key, and to which.
     pub(crate) fn owner(&self, name: &str) -> Option<NodeId> {
         self.known.iter().find(|(_, known)| known.name == name).map(|(node, _)| *node)
@@ -401,6 +408,10 @@ impl Trust {
                 return Verdict::KeyMissing;
             }
             self.note_conflict(origin, now);
+            // The network's holder may have given the node another key meanwhile.
+            if self.known.get(&origin).is_some_and(|known| known.certificate.is_some()) {
+                self.want(origin, sender, now);
+            }
             return Verdict::Refused;
         }
 
@@ -484,7 +495,7 @@ impl Trust {
     pub(crate) fn want(&mut self, node: NodeId, from: NodeId, now: Instant) {
         if self.wanted.len() < MAX_WANTED || self.wanted.contains_key(&node) {
             let due = now + REQUEST_WAIT.mul_f64(self.jitter());
-            let want = Want { from, due, tries: 0 };
+            let want = Want { from, due, tries: 0, is_put_off: false };
             self.wanted.entry(node).or_insert(want).from = from;
         }
     }
@@ -504,9 +515,11 @@ impl Trust {
         let KeysWanted { to, nodes } = KeysWanted::from_body(body)?;
         if to != self.me {
             // Whoever asked is answered by a broadcast, so this node need not ask for a while.
+            // Once for each request: somebody who asks for ever must not keep others from asking.
             for node in nodes {
-                if let Some(want) = self.wanted.get_mut(&node) {
+                if let Some(want) = self.wanted.get_mut(&node).filter(|want| !want.is_put_off) {
                     want.due = want.due.max(now + REQUEST_PAUSES.first);
+                    want.is_put_off = true;
                 }
             }
             return Ok(());
@@ -587,9 +600,14 @@ impl Trust {
             }
 
             let Mode::Network(network) = &mut self.mode else { break };
-            if network.authority.admit(&certificate, clock).is_err() {
-                self.charge(sender);
-                continue;
+            match network.authority.admit(&certificate, clock) {
+                Ok(_) => {}
+                // Only this one shows that somebody lies: others told it in good faith.
+                Err(Rejection::Signature) => {
+                    self.charge(sender);
+                    continue;
+                }
+                Err(_) => continue,
             }
 
             // Another key voids all that was believed under the old one.
@@ -629,7 +647,9 @@ impl Trust {
                     network.tell_all();
                 }
             }
-            Err(_) => self.charge(sender),
+            // Only a false signature shows that somebody lies.
+            Err(Rejection::Signature) => self.charge(sender),
+            Err(_) => {}
         }
         Ok(false)
     }
@@ -709,6 +729,7 @@ impl Trust {
                     nodes.push(*node);
                     want.due = now + REQUEST_PAUSES.pause(want.tries).mul_f64(jitter);
                     want.tries += 1;
+                    want.is_put_off = false;
                 }
             }
 
