@@ -78,11 +78,11 @@ const PASSES_ON: f64 = 6.0;
 /// least 0.89; twice 1.00.
 const COLLIDES: f64 = 0.3;
 /// Standard deviations by which a node may have separated fewer pairs than expected until it gets
-/// fewer. Without, a few bad draws end pairs: two flows that cross over links of 0.8 carried 0.95 of
-/// this.
+/// fewer. Without, a few bad draws end pairs: two flows that cross over links of 0.8 carried 0.95
+/// of this.
 const DOUBT: f64 = 2.0;
-/// Time without a pair after which a count of those separated says nothing any more. It would not be
-/// renewed otherwise, and a few bad draws end pairs for good.
+/// Time without a pair after which a count of those separated says nothing any more. It would not
+/// be renewed otherwise, and a few bad draws end pairs for good.
 const RENEWED: Duration = Duration::from_secs(1);
 /// Least share of the expected pairs that a node must have separated, and the time for which it
 /// gets none after that was less.
