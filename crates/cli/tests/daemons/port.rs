@@ -130,13 +130,18 @@ fn every_trouble_of_an_interface_without_addresses_is_told_and_passes() {
     carries_both(&segment, &mesh);
 }
 
+/// Makes the first host's interface a port of a bridge.
+fn put_into_bridge(segment: &Segment) {
+    segment.ip(1, "link add br-lan type bridge");
+    segment.ip(1, "link set br-lan up");
+    segment.ip(1, "link set mesh0 master br-lan");
+}
+
 #[test]
 fn a_port_of_a_bridge_is_heard_and_leaves_the_bridge_without_a_word() {
     let Some(segment) = Segment::new(2) else { return };
     (1..=2).for_each(|host| segment.strip(host));
-    segment.ip(1, "link add br-lan type bridge");
-    segment.ip(1, "link set br-lan up");
-    segment.ip(1, "link set mesh0 master br-lan");
+    put_into_bridge(&segment);
     let dir = tempfile::tempdir().unwrap();
     let mesh = mesh_of(&segment, dir.path(), &["", ""]);
     carries_both(&segment, &mesh);
@@ -150,9 +155,7 @@ fn a_port_of_a_bridge_is_heard_and_leaves_the_bridge_without_a_word() {
 fn a_bridge_is_answered_with_the_port_that_may_be_meant() {
     let Some(segment) = Segment::new(2) else { return };
     (1..=2).for_each(|host| segment.strip(host));
-    segment.ip(1, "link add br-lan type bridge");
-    segment.ip(1, "link set br-lan up");
-    segment.ip(1, "link set mesh0 master br-lan");
+    put_into_bridge(&segment);
     let dir = tempfile::tempdir().unwrap();
     let mut mesh: Vec<Node> = [1, 2]
         .map(|id: u16| {

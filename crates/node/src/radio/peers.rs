@@ -55,7 +55,7 @@ struct Guest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Proven,
-    /// Not yet: so many bytes may go to it.
+    /// It has proved nothing yet. This many more bytes may go to it.
     Unproven(usize),
 }
 

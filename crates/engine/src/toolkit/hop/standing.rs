@@ -178,13 +178,13 @@ impl Standing {
         }
     }
 
-    /// Returns whether so many answers are missing that it is on trial.
+    /// Returns whether it is on trial because answers are missing.
     #[must_use]
     pub fn misses_answers(&self, policy: &StandingPolicy) -> bool {
         self.missed >= policy.on_trial
     }
 
-    /// Returns whether it has so long not gained that it is on trial.
+    /// Returns whether it is on trial because packets bring it nothing.
     #[must_use]
     pub fn is_in_vain(&self, policy: &StandingPolicy) -> bool {
         self.in_vain >= policy.in_vain
