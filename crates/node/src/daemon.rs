@@ -118,7 +118,8 @@ async fn serve<R: Radio>(
 
     // The radio is open and its MTU known, so the node can refuse schemes that do not fit.
     let mut node = Node::new(config, parts).map_err(|e| config.blame(&e.section, &e.problem))?;
-    node.begin_streams(&config.stream).map_err(|problem| config.blame("stream", &problem))?;
+    node.with_streams(|streams, moment| streams.begin(&config.stream, moment))
+        .map_err(|problem| config.blame("stream", &problem))?;
 
     let mut tunnel = TunnelDevice::default();
     if let Some((config, mtu)) = node.device() {
@@ -271,7 +272,9 @@ impl<R: Radio> Loop<R> {
             _ = self.retry.tick() => self.look_after_device(),
             Some(packets) = self.ingress.recv() => {
                 // A port hands on what it has in batches.
-                packets.into_iter().for_each(|packet| self.node.handle_ingress(packet));
+                self.node.with_streams(|streams, moment| {
+                    packets.into_iter().for_each(|packet| streams.handle_ingress(packet, moment));
+                });
             }
             // Calls of the API run between two events, so that a handler never sees half a step.
             Some(call) = self.calls.recv() => {
@@ -306,11 +309,15 @@ impl<R: Radio> Loop<R> {
     /// Handles a packet from the tunnel device, and more of them if there are any.
     fn handle_packets(&mut self, length: usize) -> Result<(), DeviceError> {
         let Some(device) = &self.tunnel.device else { return Ok(()) };
-        self.node.handle_packet(self.packet[..length].to_vec());
+        let mut take = |packet: &[u8]| {
+            self.node.with_tunnel(|tunnel, moment| tunnel.handle_packet(packet.to_vec(), moment));
+        };
+
+        take(&self.packet[..length]);
         // Bounded, so that a host that sends without pause leaves the radio its turn.
         for _ in 1..BURST {
             let Some(length) = device.try_receive(&mut self.packet)? else { break };
-            self.node.handle_packet(self.packet[..length].to_vec());
+            take(&self.packet[..length]);
         }
 
         Ok(())
@@ -318,19 +325,15 @@ impl<R: Radio> Loop<R> {
 
     /// Writes received tunnel packets to the device.
     fn deliver(&mut self) {
-        let Some(device) = &self.tunnel.device else {
+        let device = self.tunnel.device.as_ref();
+        self.node.with_tunnel(|tunnel, _| {
             // The queue is emptied without a device too, or it would fill and stay full.
-            while self.node.poll_packet().is_some() {
-                self.node.handle_device_refusal();
+            while let Some(packet) = tunnel.poll_packet() {
+                if !device.is_some_and(|device| device.send(&packet)) {
+                    tunnel.handle_device_refusal();
+                }
             }
-            return;
-        };
-
-        while let Some(packet) = self.node.poll_packet() {
-            if !device.send(&packet) {
-                self.node.handle_device_refusal();
-            }
-        }
+        });
     }
 
     /// Notes that the tunnel's device is gone. It is made again soon.

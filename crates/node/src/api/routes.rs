@@ -200,28 +200,42 @@ async fn send_stream(
     State(handle): State<Handle>,
     request: Result<Json<SendStream>, JsonRejection>,
 ) -> Answer<SendStream> {
-    carry_out(&handle, request, Node::send_stream).await
+    let send = |node: &mut Node, request: &SendStream| {
+        node.with_streams(|streams, moment| streams.send(request, moment))
+    };
+    carry_out(&handle, request, send).await
 }
 
 async fn stop_sending(
     State(handle): State<Handle>,
     Path(group): Path<String>,
 ) -> Answer<Vec<Stream>> {
-    handle.call(move |node| node.stop_sending(&group).map(|()| node.streams())).await?.map(Json)
+    let stop = move |node: &mut Node| {
+        node.with_streams(|streams, moment| streams.stop_sending(&group, moment))?;
+        Ok(node.streams())
+    };
+    handle.call(stop).await?.map(Json)
 }
 
 async fn receive_stream(
     State(handle): State<Handle>,
     request: Result<Json<ReceiveStream>, JsonRejection>,
 ) -> Answer<ReceiveStream> {
-    carry_out(&handle, request, Node::receive_stream).await
+    let receive = |node: &mut Node, request: &ReceiveStream| {
+        node.with_streams(|streams, moment| streams.receive(request, moment))
+    };
+    carry_out(&handle, request, receive).await
 }
 
 async fn stop_receiving(
     State(handle): State<Handle>,
     Path(group): Path<String>,
 ) -> Answer<Vec<Stream>> {
-    handle.call(move |node| node.stop_receiving(&group).map(|()| node.streams())).await?.map(Json)
+    let stop = move |node: &mut Node| {
+        node.with_streams(|streams, moment| streams.stop_receiving(&group, moment))?;
+        Ok(node.streams())
+    };
+    handle.call(stop).await?.map(Json)
 }
 
 /// Applies a request to the node and answers with the same request.

@@ -1,8 +1,8 @@
 //! Events of the stack. [`ncmesh_host::files`] decides about files, which is done here on the disk;
 //! packets go to the gateway, the measurements and the streams.
 
-use super::Node;
 use super::measure::Measuring;
+use super::{Moment, Node};
 use crate::state::{Delivery, append_delivery};
 use crate::store::delivery::deliver;
 use crate::store::reception::{Prepared as Place, discard, prepare};
@@ -38,10 +38,12 @@ impl Node {
                 Some(Event::StreamPacket { flow, group, layer, packet })
                     if is_group_name(&group) && &*layer == GROUP_LAYER =>
                 {
-                    self.handle_group_packet(flow.source, &group, packet);
+                    self.with_tunnel(|tunnel, moment| {
+                        tunnel.handle_group_packet(flow.source, &group, packet, moment);
+                    });
                 }
                 Some(Event::StreamPacket { flow, group, layer, packet }) => {
-                    self.play(flow, &group, &layer, &packet);
+                    self.streams.play(flow, &group, &layer, &packet, self.clock.now());
                 }
                 _ => {}
             }
@@ -49,7 +51,8 @@ impl Node {
             self.do_file_actions();
         }
 
-        self.drain_tunnel();
+        let streams = self.streams.scheme().ok();
+        self.with_tunnel(|tunnel, moment| tunnel.drain(streams, moment));
 
         // This comes after every event of the stack, and measurements are rare.
         if !self.measuring.is_idle() {
@@ -74,10 +77,18 @@ impl Node {
         call: impl FnOnce(&mut Measuring, &mut StackMesh<'_>, Instant) -> R,
     ) -> R {
         let scheme = self.packet_scheme().map(|choice| choice.scheme);
-        let now = self.clock.now();
-        let stack = &mut self.stack;
-        let storage = &mut self.storage;
-        call(&mut self.measuring, &mut StackMesh { stack, storage, scheme, now }, now)
+        let mut moment = Moment::now(&self.clock, &mut self.stack, &mut self.storage);
+        let now = moment.now;
+        call(&mut self.measuring, &mut moment.mesh(scheme), now)
+    }
+
+    /// Takes a packet that came through the mesh for the host.
+    fn arrived(&mut self, from: NodeId, packet: Vec<u8>) {
+        if self.tunnel.is_none() {
+            let from = self.name_of(from);
+            tracing::debug!("{} bytes from {from} dropped: no [tunnel] here", packet.len());
+        }
+        self.with_tunnel(|tunnel, moment| tunnel.arrived(from, packet, moment));
     }
 
     fn log(&self, event: &Event) {

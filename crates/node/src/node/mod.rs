@@ -25,8 +25,8 @@ mod view;
 
 use crate::api;
 use crate::api::answers::{BandwidthRequest, Reloaded};
-use crate::api::types::{ApiError, ErrorCode, Recipients};
-use crate::config::{NodeConfig, V6_MTU_MIN};
+use crate::api::types::{ApiError, ErrorCode, Recipients, TunnelChange};
+use crate::config::{NodeConfig, TunnelConfig, V6_MTU_MIN};
 use crate::identity::unix_s;
 use crate::state::{Delivered, OutgoingFile, OutgoingJournal, Spool, StateDir};
 use crate::store::FileStorage;
@@ -42,12 +42,14 @@ use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{
     Direction, Geometry, Outgoing, SendError, Stage, TransferStatus, merkle,
 };
-use ncmesh_engine::registry::{AUTO, Choice, ServiceKind};
+use ncmesh_engine::registry::{AUTO, Choice, Scheme, ServiceKind};
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::tunnel::Relaying;
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::files::Files;
+use ncmesh_host::gateway::StackMesh;
 use ncmesh_stack::trust::TrustConfig;
-use ncmesh_stack::{ConfigError, Stack, StackConfig};
+use ncmesh_stack::{Active, ConfigError, Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Versions};
 use neighbors::Noted;
 use reload::NewRate;
@@ -58,11 +60,10 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
-use streams::Streams;
+pub use streams::Streams;
 use tokio::sync::oneshot;
 use tracing::Level;
-pub use tunnel::DeviceState;
-use tunnel::Tunnel;
+pub use tunnel::{DeviceState, Tunnel};
 
 /// A frame that was written.
 #[derive(Clone, Copy, Debug)]
@@ -140,6 +141,28 @@ impl Clock {
     #[must_use]
     pub fn at(&self, time: Instant) -> std::time::Instant {
         self.origin + time.since(Instant::default())
+    }
+}
+
+/// The stack of a node at one time, for the parts that use it.
+pub struct Moment<'a> {
+    stack: &'a mut Stack,
+    storage: &'a mut FileStorage,
+    now: Instant,
+}
+
+impl<'a> Moment<'a> {
+    fn now(clock: &Clock, stack: &'a mut Stack, storage: &'a mut FileStorage) -> Self {
+        Self { stack, storage, now: clock.now() }
+    }
+
+    fn active(&mut self) -> Active<'_> {
+        self.stack.at(self.now, self.storage)
+    }
+
+    /// Returns the mesh as a gateway sees it, by a scheme.
+    fn mesh(&mut self, scheme: Option<Scheme>) -> StackMesh<'_> {
+        StackMesh { stack: self.stack, storage: self.storage, scheme, now: self.now }
     }
 }
 
@@ -248,7 +271,7 @@ impl Node {
             self.chores.poll_timeout(),
             self.files.poll_timeout(),
             self.measuring.poll_timeout(),
-            self.streams.rtp.poll_timeout(),
+            self.streams.poll_timeout(),
         ];
         times.into_iter().flatten().min().map(|at| self.clock.at(at))
     }
@@ -260,8 +283,7 @@ impl Node {
         self.files.handle_timeout(now);
         self.do_file_actions();
         self.chores.handle_timeout(&self.handle, now);
-        self.streams.rtp.handle_timeout(now);
-        self.play_rtp();
+        self.streams.handle_timeout(now);
     }
 
     /// Does what may wait for a few seconds: saves, logs and forgets. To be called every few
@@ -534,6 +556,64 @@ impl Node {
         } else {
             no_such_transfer(&flow.to_string())
         })
+    }
+
+    /// Calls the streams of this node.
+    pub fn with_streams<R>(&mut self, call: impl FnOnce(&mut Streams, &mut Moment<'_>) -> R) -> R {
+        let mut moment = Moment::now(&self.clock, &mut self.stack, &mut self.storage);
+        call(&mut self.streams, &mut moment)
+    }
+
+    /// Calls the tunnel of this node, if it has one.
+    pub fn with_tunnel<R>(
+        &mut self,
+        call: impl FnOnce(&mut Tunnel, &mut Moment<'_>) -> R,
+    ) -> Option<R> {
+        let mut moment = Moment::now(&self.clock, &mut self.stack, &mut self.storage);
+        self.tunnel.as_mut().map(|tunnel| call(tunnel, &mut moment))
+    }
+
+    /// Returns the configuration of the device that belongs to this node's tunnel, and its MTU.
+    #[must_use]
+    pub fn device(&self) -> Option<(&TunnelConfig, usize)> {
+        self.tunnel.as_ref().map(Tunnel::device)
+    }
+
+    /// Notes what happened to the tunnel's device.
+    pub fn note_device(&mut self, state: DeviceState) {
+        let at = self.clock.now();
+        if let Some(tunnel) = &mut self.tunnel {
+            tunnel.note_device(state, at);
+        }
+    }
+
+    /// Changes the scheme that packets leave by and what this node does as a relay, until the
+    /// daemon stops.
+    ///
+    /// # Errors
+    /// Returns an error and changes nothing if the change is empty, if there is no tunnel here, or
+    /// if [`Tunnel::use_scheme`] refuses.
+    pub(crate) fn change_tunnel(&mut self, change: &TunnelChange) -> Result<(), ApiError> {
+        let TunnelChange { scheme, relay, coding } = change;
+        let relaying = Relaying { relay: *relay, coding: *coding };
+        let refusal = |why: &str| ApiError::new(ErrorCode::BadRequest, why);
+        // A change of nothing is a mistake of the caller.
+        if scheme.is_none() && relaying == Relaying::default() {
+            return Err(refusal("nothing to change: name a scheme, a relay or whether to code"));
+        }
+
+        if let Some(scheme) = scheme {
+            let no_tunnel = "there is no tunnel here; give this node a [tunnel] and start it again";
+            let tunnel = self.tunnel.as_mut().ok_or_else(|| refusal(no_tunnel))?;
+            tunnel.use_scheme(scheme, &self.stack)?;
+        }
+        if relaying != Relaying::default() {
+            tracing::info!("relays otherwise: {relaying:?}");
+            let now = self.clock.now();
+            self.stack.at(now, &mut self.storage).relay_as(relaying);
+        }
+
+        Ok(())
     }
 
     /// Returns the running configuration.

@@ -24,9 +24,9 @@ pub(super) fn device(node: &Node) -> Value {
         },
     });
 
-    let tunnel = node.tunnel_status().map(|tunnel| {
-        let addresses = node.tunnel.iter().flat_map(|tunnel| &tunnel.config.address);
-        let addresses = addresses.map(|own| {
+    let tunnel = node.tunnel.as_ref().map(|own| {
+        let tunnel = own.status(&node.stack);
+        let addresses = own.config.address.iter().map(|own| {
             let family = if own.addr().is_ipv4() { "ipv4" } else { "ipv6" };
             json!({
                 "address": own.addr().to_string(), "mask": own.prefix_len(), "family": family,

@@ -5,9 +5,10 @@ use super::names::name_of;
 use super::{Node, coding, graph, metrics, monitoring, path};
 use crate::api::answers::Path;
 use crate::api::types::ApiError;
-use crate::api::types::{Direction, Identity, Peer, Receiver, State, Status, Traffic, Transfer};
+use crate::api::types::{Direction, Flow, Identity, JoinedGroup, Peer, Receiver};
+use crate::api::types::{State, Status, Stream, Traffic, Transfer};
 use crate::state::to_hex;
-use ncmesh_console::schema::{NodeValues, PeerValues, Position, ReceivedValues};
+use ncmesh_console::schema::{FlowValues, NodeValues, PeerValues, Position, ReceivedValues};
 use ncmesh_engine::Background;
 use ncmesh_engine::blame::Liar;
 use ncmesh_engine::counters::{DropReason, Tally};
@@ -15,6 +16,7 @@ use ncmesh_engine::file::{self, ReceiverState, ReceiverStatus, Refusal, Stage, T
 use ncmesh_engine::name::harmless_file_name;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{Metric, Paths};
+use ncmesh_engine::tunnel::FlowStatus;
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::console::{received_values, source_values};
 use ncmesh_stack::{Stack, control};
@@ -67,7 +69,7 @@ impl Node {
                 .map(|((id, kind), tally)| traffic(id, kind, tally))
                 .collect(),
             drops: counters.drops().map(|(why, n)| (why.name().into(), n)).collect(),
-            tunnel: self.tunnel_status(),
+            tunnel: self.tunnel.as_ref().map(|tunnel| tunnel.status(&self.stack)),
             flows: self.flows(),
             streams: self.streams(),
             coding: coding::coding(&self.stack),
@@ -143,9 +145,11 @@ impl Node {
             )
         }));
 
-        hints.extend(self.device_hint());
-        hints.extend(self.address_hints());
-        hints.extend(self.stream_hints());
+        if let Some(tunnel) = &self.tunnel {
+            hints.extend(tunnel.device_hint(self.clock.now()));
+            hints.extend(tunnel.address_hints(&self.stack));
+        }
+        hints.extend(self.streams.hints(&self.stack));
         hints.extend(coding::coding(&self.stack).iter().flat_map(coding::hints));
         hints
     }
@@ -229,6 +233,48 @@ impl Node {
             revoked: self.stack.revocations().iter().map(|list| list.serials.len() as u64).sum(),
             conflicts: self.stack.identity_conflicts().map(|node| node.0).collect(),
         })
+    }
+
+    /// Returns the flows through this node.
+    fn flows(&self) -> Vec<Flow> {
+        let flow = |(scheme, flow): (&'static str, FlowStatus)| Flow {
+            scheme: scheme.into(),
+            source: self.name_of(flow.source),
+            destination: self.name_of(flow.destination),
+            values: self.flow_values(scheme, &flow),
+        };
+        self.stack.flows().into_iter().map(flow).collect()
+    }
+
+    /// Returns what this node knows of a flow, for the API and for consoles.
+    pub(super) fn flow_values(&self, scheme: &str, flow: &FlowStatus) -> FlowValues {
+        let ends_here = flow.destination == self.id();
+        // Acknowledgments come back to the node at which a flow begins.
+        let tunnel = self.tunnel.as_ref().filter(|_| flow.source == self.id());
+        let round_trip =
+            tunnel.and_then(|tunnel| tunnel.round_trip(scheme, flow, self.clock.now()));
+        FlowValues {
+            queue: Some(flow.credits),
+            heard: Some(flow.heard),
+            innovative: Some(flow.innovative),
+            delivered: ends_here.then_some(flow.delivered),
+            delivered_bytes: ends_here.then_some(flow.delivered_bytes),
+            lost: Some(flow.lost),
+            rtt_s: round_trip.map(|trip| trip.smoothed.as_secs_f64()),
+            min_rtt_s: round_trip.map(|trip| trip.min.as_secs_f64()),
+        }
+    }
+
+    /// `GET /v1/streams`.
+    #[must_use]
+    pub fn streams(&self) -> Vec<Stream> {
+        self.streams.list(&self.stack)
+    }
+
+    /// `GET /v1/streams/received`.
+    #[must_use]
+    pub fn joined_groups(&self) -> Vec<JoinedGroup> {
+        self.streams.joined(&self.stack)
     }
 
     /// `GET /v1/topology`: the mesh as a NetJSON NetworkGraph.
