@@ -44,10 +44,11 @@ const DOUBLE_AFTER: f64 = 1.5;
 /// Least chance of an answer that is believed. Bounds how often a dead next hop is asked.
 const LEAST_CHANCE: f64 = 0.05;
 /// Where it stands. If it is silent it is asked by frames without packets: those collide more
-/// seldom, and carry nothing if they arrive. One on trial gets nothing else; by chance that happens
-/// seldom, and with higher limits more packets go to a next hop that is dead, deaf or lies. If it
-/// is given up sooner, flows leave next hops that collide for a while; later, they wait for dead
-/// ones. Packets that waited for it are given up, too. Without traffic it need not be heard.
+/// seldom, and carry nothing if they arrive. One on trial gets only what is overdue, as a question;
+/// by chance that happens seldom, and with higher limits more packets go to a next hop that is
+/// dead, deaf or lies. If it is given up sooner, flows leave next hops that collide for a while;
+/// later, they wait for dead ones. Packets that waited for it are given up, too. Without traffic it
+/// need not be heard.
 const STANDING: StandingPolicy = StandingPolicy {
     silent: 1.5,
     on_trial: 4.0,

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Frames that followed that one sooner, as 8, were lost. Of the others, 9 and 10, nothing is known
-//! yet. Only times of one node are compared, so that clocks need not agree and a node may take long
-//! for a frame, if it takes about as long for the next one.
+//! yet. Only times of one node are compared, so clocks need not agree. A node may take long to
+//! handle a frame, as long as it takes about as long for each.
 
 use crate::time::{Duration, Instant};
 use crate::toolkit::sequence::Serial;

@@ -1,75 +1,109 @@
 //! The hop: how the default engines decide what to send next.
 //!
 //! The cascade (files) and braid (packets) follow one rule: **a node sends while a next hop lacks
-//! what it has, and every frame says what its sender has**. So each frame that a node hears of its
-//! next hop corrects what it believes, and no other acknowledgment is needed. The engines differ in
-//! what they send (generations, a window of packets), not in how they know that it is needed.
+//! what it has, and every frame says what its sender has**. So each frame that a node hears of a
+//! next hop corrects what it believes of it. The engines differ in who chooses whom and in what
+//! they send, not in how they know that it is needed:
 //!
-//! For each next hop a node keeps a record, `Child` in both engines: what the next hop had by its
-//! own last word, what was sent to it since, the share of that which arrives, and which answers are
-//! missing. At each grant of the channel the node goes through these steps:
+//! - In the cascade each node chooses one *parent*, from which it takes a file. A node serves all
+//!   *children* that chose it. What it sends are packets of *generations*.
+//! - In braid a node chooses one next hop for each flow. What it sends are the packets of a window,
+//!   or combinations of them.
 //!
-//! 1. **Silence.** It sends nothing while the channel is left to others: to an answer that it may
-//!    not hear ([`AnswerSlot`], [`silence`]), or to a next hop that sends on what it got
-//!    ([`pacing`]).
-//! 2. **Reports.** Control goes before data: its own wants to its previous hop ([`report`]), and
-//!    reports that it passes on ([`passing`]).
+//! "Next hop" stands for both below, and "previous hop" for the parent. For each next hop a node
+//! keeps a record, `Child` in both engines: what the next hop had by its own last word, what was
+//! sent to it since, the share of that which arrives, and which answers are missing.
+//!
+//! When a node is granted the channel, it goes through these steps. The first one that yields a
+//! frame ends them:
+//!
+//! 1. **Reports.** It tells its previous hop what it has, if that is due ([`report`]). Then it
+//!    passes on reports of others ([`passing`]).
+//! 2. **Silence.** It sends no data while the channel is left to others: to an answer that it may
+//!    not hear ([`AnswerSlot`], [`silence`]), or to the node after its next hop, which sends on
+//!    what that has just sent ([`pacing`]).
 //! 3. **Lack.** It estimates what each next hop lacks: what that lacked when it was last heard,
 //!    less the packets sent since that should have arrived, which is their number times the share
 //!    that arrives ([`delivery`]).
-//! 4. **Data.** It sends a packet if a next hop lacks something, answers, and has room: not too
-//!    much waits there for its own next hops.
-//! 5. **Poll.** If after this packet no next hop should lack anything, the packet asks for a
-//!    report. A poll whose answer is late ([`AnswerTime`]) is repeated, after pauses that double.
+//! 4. **Data.** It sends a packet if a next hop lacks something, is not on trial, and has room: few
+//!    packets wait there to be sent on.
+//! 5. **Poll.** If the next hops should lack nothing after this packet, it asks them for a report.
+//!    A question whose answer is late ([`AnswerTime`]) is repeated, after pauses that grow.
 //!
-//! | step | cascade | braid |
+//! | | cascade | braid |
 //! | --- | --- | --- |
-//! | silence | `Answering`, `Flow::next_generation` | `Braid::next`, `Turns`, `Flow::next` |
-//! | reports | `Cascade::fill_report` | `Braid::fill`, first lines |
-//! | lack | `Child::lacks`: ranks of generations | `Child::lacks`: dimensions of a window |
-//! | data | `Flow::worth`, `Child::takes_data` | `Flow::next`, `Child::can_take` |
-//! | poll | `Flow::note_sent` | `Flow::fill` |
+//! | whose turn it is | the transfer that was served longest ago, those in the background last | the flow that was served longest ago; at times real-time traffic before it |
+//! | it lacks something | more than 0.05 packets of a generation; what other nodes sent to it counts as well | a packet of the window; more than 0.6, if it is not known which |
+//! | it has room | it is a receiver, or fewer than 4 generations wait there for its own children | fewer than 8 packets should wait there |
+//! | what is sent | of the lowest generation that a child lacks. If this node does not hold it whole: only if each child that wants it lacks 8 packets. What serves poor links alone comes last | a packet that was lost for certain; else a new one, while fewer than 16 are uncertain; else a combination of those that may be lost; else a question. A packet of another flow may join it |
+//! | it is asked | with the packet after which no child should lack anything of that generation; at the end of a trial | with the last packet for now; if more are on their way here, once for several. A packet that the MAC acknowledges need not ask |
+//! | steps 1 and 2 | `Cascade::fill_report`; `Cascade::next_packet`, `Flow::next_generation` | `Braid::fill`; `Braid::next`, `Flow::next` |
+//! | steps 3 to 5 | `Child::lacks`; `Flow::worth`, `Child::takes_data`; `Flow::note_sent`, `Child::is_poll_lost` | `Child::lacks`; `Flow::next`, `Child::can_take`; `Flow::fill`, `Child::is_overdue` |
 //!
-//! For example: a next hop had 41 packets of 64 by its last word. Since then 20 were sent, of which
-//! 0.8 arrive. It should lack 64 - 41 - 16 = 7, so packets go on. After nine more it should lack
-//! nothing: the ninth polls. The answer says 62. So 21 of 29 arrived, the share is corrected, and
-//! three more packets go, the last of which polls again.
+//! For example, in the cascade: a child had 41 packets of 64 by its last word. Since then 20 were
+//! sent, and a share of 0.8 arrives. It should lack 64 - 41 - 16 = 7, so packets go on. After nine
+//! more it should lack nothing: the ninth polls. The answer says 62. So 21 of 29 arrived, the share
+//! is corrected, and three more packets go, the last of which polls again.
 //!
-//! Any frame of a next hop is an answer. Its [`Standing`] decides what it gets:
+//! # Standing
+//!
+//! A frame of a next hop about this flow, if it is newer than the last one, is an answer, whatever
+//! it was sent for. So is a report that another node passed on, and in braid the acknowledgment of
+//! the MAC. The [`Standing`] of a next hop decides what it gets. The worst state that holds counts:
 //!
 //! ```text
-//!                 heard                      polled
-//!        New ---------------> Answering <-----------------> Asked
-//!         |  data or polls     data         heard            | data; a poll that is
-//!         |                       ^                          | late is repeated
-//!         |                 heard |                          |
-//!         |                       |    some answers missing  v
-//!         |                       +----------------------- Silent
-//!         |                 heard |                          | short polls, or what is new
-//!         |                       |    more are missing, or  v
-//!         |                       |    nothing is gained
-//!         |                       +----------------------- OnTrial
-//!         |  never heard                                     | only polls, or a few packets
-//!         |  for seconds                     for seconds     v at a time, after pauses that grow
-//!         +-----------------------------------------------> Gone: forgotten, or another next hop
-//!                                                           takes its place
+//!            heard              asked
+//!   New ------------> Answering ------> Asked
+//!    |                    ^     <------   |
+//!    |                    |      heard    | answers are missing
+//!    |                    |               v
+//!    |                    |<-- heard -- Silent    short questions, and what was lost
+//!    |                    |               |
+//!    | no word of         | heard, or     | more answers are missing
+//!    | many packets       | it gained     v
+//!    +--------------------|----------> OnTrial    few packets at a time, after pauses that
+//!    |                    |               |       grow, or questions alone
+//!    |                    +---------------|
+//!    | never heard                        | not heard for long
+//!    +-------------------------------> Gone       it is forgotten, or another next hop takes
+//!                                                 its place
 //! ```
 //!
-//! A next hop does not tell at once which frames it got: [`SentFrames`] knows which ones a state of
-//! it covers. If another neighbour looks better, the [`Choice`] waits until that lasts.
+//! In `Answering` and `Asked`, too, many packets without a word, or without a gain by its own word,
+//! put it on trial. After the latter only a gain ends the trial. What differs is in the policy of
+//! each engine:
 //!
-//! A next hop of which nothing comes, although link state promises it, is [`Avoided`] for a while,
-//! and packets go [`around`] it.
+//! | [`StandingPolicy`] | cascade | braid |
+//! | --- | --- | --- |
+//! | silent, on trial: missing answers | 2, 2: never just silent | 1.5, 4 |
+//! | on trial: packets without word, in vain | 64, 128 | 32, 64 |
+//! | least chance of a packet | 0.25: a child that says it hears nothing must not hold the channel | 0: this node leaves one that hears too little |
+//! | on trial, it gets | 32 packets after each pause; none before it was ever heard | what is overdue, as a question |
+//! | gone | not heard for 20 s, or never for 2 s over its share of frames that arrive | on trial, and not heard for 2 s |
 //!
-//! How long an answer takes depends on the channel, so it is learned. What is missing is counted
-//! by what should have come: a poll counts with the chance that it and its answer arrive, a packet
-//! with the chance that it arrives. If four answers should have come and none did, chance explains
-//! it in 1 of 50 cases over any link. The limits in which the engines differ are in their policies.
+//! What is missing is counted by what should have come: a question by the chance that it and its
+//! answer arrive, a packet by the chance that it arrives. If four answers should have come and none
+//! did, that is chance in 1 of 50 cases over any link; if two should have come, in 1 of 7.
 //!
-//! A constant says what it trades. "Half 0.96, twice 1.01" is what ten instances gain with half and
-//! with twice its value: the geometric mean of how much faster a file or a flow is. Where nothing
-//! is said it was 0.98 to 1.02 both ways, which is chance. `docs/notes/2026-11-27-hop.md` has all
-//! of them.
+//! # Other parts
+//!
+//! - [`SentFrames`]: a next hop of braid says which frame it had handled last. So this node knows
+//!   which of its frames a state covers, and which were lost for certain. In the cascade a report
+//!   covers all that was sent before, unless answers take long.
+//! - [`Choice`]: another next hop or parent looks better. It takes the place of the present one
+//!   once it has looked so for a while.
+//! - [`Avoided`]: link state promises a neighbour, and nothing comes of it. For a while another is
+//!   chosen, and in braid packets go [`around`] it.
+//! - [`AnswerTime`], [`PacketTime`]: how long an answer and a packet take is learned, for it
+//!   depends on the channel.
+//!
+//! # Constants
+//!
+//! Each constant says what it trades. "Half 0.96, twice 1.01" are results with half and with twice
+//! its value, over those with the value: the geometric mean over ten instances of the rate of a
+//! file or a flow. Where nothing is said it was 0.98 to 1.02 both ways, which is chance.
+//! `docs/notes/2026-11-27-hop.md` has all of them. More about each engine is in
+//! `docs/internals/cascade.md` and `docs/internals/braid.md`.
 
 mod answers;
 mod avoided;

@@ -1,8 +1,8 @@
 //! Pauses that keep data frames of a path from colliding.
 //!
 //! Nodes two hops apart do not hear each other, and the node between them hears neither if both
-//! send. So a node leaves the channel to what its next hop has just sent on, and where few frames
-//! arrive all the same, it waits at random.
+//! send. So after a frame of its next hop a node leaves the channel to the node beyond, which now
+//! sends on what that frame brought. Where few frames arrive all the same, it waits at random.
 
 use crate::rng::unit;
 use crate::time::{Duration, Instant};

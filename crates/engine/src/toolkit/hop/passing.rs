@@ -1,4 +1,4 @@
-//! Reports that a node passes on to a neighbour which their author's own frames do not reach.
+//! Reports that a node passes on, because the previous hop does not hear their author itself.
 
 use crate::time::{Duration, Instant};
 use crate::toolkit::backoff::Backoff;

@@ -2,7 +2,8 @@
 //!
 //! Carrier sense does not keep two hidden nodes apart, and what one of them sends is lost at the
 //! node between them while the other one sends. But both hear that node. So its frames say who
-//! sends next, and all others that hear them are silent meanwhile:
+//! sends next, and others that hear them are silent meanwhile. In the cascade that is the parent of
+//! a node that asks. In braid it is each node that would not hear the answer. Turns are braid's:
 //!
 //! ```text
 //!   a                b                c        a and c do not hear each other

@@ -39,9 +39,9 @@ pub struct StandingPolicy {
     /// Least chance that a packet counts with. What is known of a link is what the next hop says,
     /// and one that says it hears nothing must not hold the channel.
     pub least_chance: f64,
-    /// Time without a frame of it until one on trial is gone, if it goes sooner than others.
+    /// Time without a frame of it until it is gone if it is on trial. `None`: as in other states.
     pub given_up: Option<Duration>,
-    /// The same in any other state, if it goes at all.
+    /// The same in any state. `None`: never.
     pub forgotten: Option<Duration>,
     /// The same of one that was never heard, if all of its frames arrive. Longer if fewer do.
     pub never_heard: Option<Duration>,
@@ -70,9 +70,9 @@ pub struct Standing {
     question: Option<Question>,
     /// Answers that should have come since it was heard.
     missed: f64,
-    /// Packets that should have reached it of which it does not tell yet, and those before them
-    /// since it gained.
+    /// Packets that should have reached it, and of which it does not tell yet.
     unheard: f64,
+    /// Packets of which it told that they brought it nothing, since it gained last.
     in_vain: f64,
 }
 
