@@ -81,9 +81,9 @@
 //! | on trial, it gets | 32 packets after each pause; none before it was ever heard | what is overdue, as a question |
 //! | gone | not heard for 20 s, or never for 2 s over its share of frames that arrive | on trial, and not heard for 2 s |
 //!
-//! What is missing is counted by what should have come: a question by the chance that it and its
-//! answer arrive, a packet by the chance that it arrives. If four answers should have come and none
-//! did, that is chance in 1 of 50 cases over any link; if two should have come, in 1 of 7.
+//! Counts are of what should have come: a question counts with the chance that it and its answer
+//! arrive, a packet with the chance that it arrives. If four answers should have come and none did,
+//! that is chance in 1 of 50 cases over any link; if two should have come, in 1 of 7.
 //!
 //! # Other parts
 //!
