@@ -268,7 +268,7 @@ fn data_with_belts() {
 
 #[test]
 fn data_of_the_cascade() {
-    let body = "000301020304 00000004 02 0e 02 0102 0003 00000005 01 02 01ff 0a0b ff";
+    let body = "000301020304 00000004 02 0e 02 0102 0003 0708 0009 00000005 01 02 01ff 0a0b ff";
     let fields = [
         ("_ws.col.Info", "cascade data 3-01020304 batch 4, coded, rank 2"),
         ("ncmesh.type", "data"),
@@ -283,6 +283,8 @@ fn data_of_the_cascade() {
         ("ncmesh.rank", "2"),
         ("ncmesh.frame_number", "258"),
         ("ncmesh.parent", "3"),
+        ("ncmesh.handled", "1800"),
+        ("ncmesh.ago", "9"),
         ("ncmesh.first_wanted", "5"),
         ("ncmesh.backlog", "1"),
         ("ncmesh.ranks.count", "2"),
@@ -302,7 +304,12 @@ fn data_of_the_cascade() {
         ("ncmesh.index", "11"),
         ("ncmesh.payload", "ff"),
     ];
-    shows(26, 1, "000301020304 00000004 0c 19 0c 0102 0003 ffffffff 00 00 0b ff", &fields);
+    shows(
+        26,
+        1,
+        "000301020304 00000004 0c 19 0c 0102 0003 0000 ffff ffffffff 00 00 0b ff",
+        &fields,
+    );
 }
 
 #[test]
@@ -315,6 +322,8 @@ fn a_report_of_the_cascade() {
         ("ncmesh.child", "9"),
         ("ncmesh.flow", "3-01020304"),
         ("ncmesh.frame_number", "258"),
+        ("ncmesh.handled", "1800"),
+        ("ncmesh.ago", "9"),
         ("ncmesh.feeds", "0"),
         ("ncmesh.forwards", "1"),
         ("ncmesh.receives", "1"),
@@ -322,7 +331,7 @@ fn a_report_of_the_cascade() {
         ("ncmesh.backlog", "1"),
         ("ncmesh.ranks", "07ff"),
     ];
-    shows(26, 3, "0008 0003 0009 000301020304 0102 0c 00000004 01 07ff", &fields);
+    shows(26, 3, "0008 0003 0009 000301020304 0102 0708 0009 0c 00000004 01 07ff", &fields);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The transfers that a node has a part in, and the frames that it sends and hears for them.
 
-use super::flow::Flow;
+use super::flow::{Flow, Said};
 use super::frame::{Data, DataHeader, Report, Wants};
 use super::held::{Held, Role, Taken};
 use super::sending::Sending;
@@ -10,8 +10,8 @@ use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::file::{Begun, Manifest};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::bounded::MAX_FLOWS;
-use ncmesh_engine::toolkit::hop::PacketTime;
 use ncmesh_engine::toolkit::hop::passing::{Addresses, Passing, is_passed_on, outcome, way};
+use ncmesh_engine::toolkit::hop::{Handled, PacketTime};
 use ncmesh_engine::{Context, Filled, Frame, TxReport};
 use ncmesh_transfer::frame::{self, Announcement, write_packet};
 use ncmesh_transfer::sink::{self, SinkOutcome, SinkPhase};
@@ -48,6 +48,7 @@ type PassingKey = (FlowId, NodeId, NodeId);
 #[derive(Clone, Copy, Debug)]
 enum OnAir {
     Nothing,
+    Report(FlowId),
     Data {
         flow: FlowId,
         /// Whether the packet polls this node's children.
@@ -221,13 +222,15 @@ impl Carrier for Cascade {
         if let Some((id, parent)) = self.flows.iter().find_map(due) {
             let flow = self.flows.get_mut(&id)?;
             let next_hop = way_to(cx, parent);
-            let number = flow.next_number();
+            let number = flow.begin_frame(cx.now);
             let wants = flow.wants(Report::LISTED);
             let delivery = cx.topology.delivery(cx.me, next_hop);
             let to = flow.upstream.insists().then_some(next_hop);
             flow.upstream.note_reported(delivery, packet_time, cx.now);
-            Report { next_hop, parent, child: cx.me, flow: id, number, wants }.write(out);
-            self.on_air = OnAir::Nothing;
+            let handled = flow.upstream.handled(cx.now);
+            let child = cx.me;
+            Report { next_hop, parent, child, flow: id, number, handled, wants }.write(out);
+            self.on_air = OnAir::Report(id);
             return Some(Filled { kind: frame::REPORT, to });
         }
 
@@ -274,6 +277,11 @@ impl Carrier for Cascade {
     fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: &TxReport) {
         match core::mem::replace(&mut self.on_air, OnAir::Nothing) {
             OnAir::Nothing => {}
+            OnAir::Report(id) => {
+                if let Some(flow) = self.flows.get_mut(&id) {
+                    flow.note_ended(cx.now);
+                }
+            }
             OnAir::Passing(key) => {
                 let result = outcome(cx.topology, cx.me, way_to(cx, key.2), report.result);
                 self.passing.handle_tx_result(key, result, cx.now);
@@ -285,6 +293,7 @@ impl Carrier for Cascade {
                 }
                 let packet_time = self.packet_time.value();
                 if let Some(flow) = self.flows.get_mut(&id) {
+                    flow.note_ended(cx.now);
                     flow.ease(packet_time, cx.now, cx.rng);
                 }
             }
@@ -315,7 +324,7 @@ impl Carrier for Cascade {
                 // Nobody here or below wants anything, so its parent need not send. What it holds
                 // stays for a while.
                 if let Some(parent) = flow.upstream.parent.take() {
-                    let number = flow.next_number();
+                    let number = flow.begin_frame(cx.now);
                     self.leave_parent(cx, id, parent, number);
                 }
 
@@ -405,7 +414,7 @@ impl Cascade {
             return Heard::Dropped(DropReason::UnknownFlow);
         };
         flow.heard_at = cx.now;
-        flow.upstream.count(sender, header.number, cx.topology.delivery(sender, cx.me));
+        flow.upstream.count(sender, header.number, cx.topology.delivery(sender, cx.me), cx.now);
 
         // A child says what it still wants, or that it has another parent.
         if flow.children.contains_key(&sender) {
@@ -414,7 +423,8 @@ impl Cascade {
                 if let Some(child) = flow.children.get_mut(&sender) {
                     child.note_own(cx.now);
                 }
-                flow.hear_child(cx, sender, header.number, &header.wants);
+                let DataHeader { number, handled, ref wants, .. } = *header;
+                flow.hear_child(cx, sender, Said { number, handled, wants });
                 flow.make_way(sender, packet_time, cx.now);
             } else {
                 flow.lose_child(sender, header.number, cx.now);
@@ -625,7 +635,8 @@ impl Cascade {
         }
 
         flow.heard_at = cx.now;
-        flow.hear_child(cx, report.child, report.number, &report.wants);
+        let Report { number, handled, ref wants, .. } = report;
+        flow.hear_child(cx, report.child, Said { number, handled, wants });
         self.answering.hear_answer(id, packet_time, cx.now);
         self.review_parent(cx, id);
         Ok(())
@@ -635,7 +646,7 @@ impl Cascade {
     fn note_report(&mut self, cx: &Context<'_>, report: &Report) {
         if let Some(flow) = self.flows.get_mut(&report.flow) {
             let told = cx.topology.delivery(report.child, cx.me);
-            flow.upstream.count(report.child, report.number, told);
+            flow.upstream.count(report.child, report.number, told, cx.now);
         }
     }
 
@@ -648,7 +659,7 @@ impl Cascade {
         let children = &flow.children;
         let is_child = |node| children.contains_key(&node);
         if let Some(old) = flow.upstream.review(cx, id.source, is_child) {
-            let number = flow.next_number();
+            let number = flow.begin_frame(cx.now);
             self.leave_parent(cx, id, old, number);
         }
     }
@@ -657,8 +668,9 @@ impl Cascade {
         let next_hop = parent;
         let child = cx.me;
         let wants = Wants::nothing();
+        let handled = Handled::default();
         // A parent that does not hear it forgets this node in time.
-        self.pass_on(Report { next_hop, parent, child, flow, number, wants }, cx.now);
+        self.pass_on(Report { next_hop, parent, child, flow, number, handled, wants }, cx.now);
     }
 
     /// Keeps a report to send it on. Returns whether there was room.

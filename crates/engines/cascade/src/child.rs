@@ -4,7 +4,9 @@ use super::frame::Wants;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::hop::delivery::{CountedDelivery, DeliveryPolicy};
-use ncmesh_engine::toolkit::hop::{self, AnswerPolicy, AnswerTime, Standing, StandingPolicy};
+use ncmesh_engine::toolkit::hop::{
+    self, AnswerPolicy, AnswerTime, Covered, Standing, StandingPolicy,
+};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How a child's packets are counted. A shorter half life follows changes sooner, and takes chance
@@ -59,13 +61,8 @@ const ANSWERS: AnswerPolicy = AnswerPolicy {
     least: POLL_PACKETS,
     most: None,
 };
-/// Packet times from which answers take so long that packets count as being on their way, as by
-/// cable. With more, a cable between busy processors is sometimes taken for a radio, and all that
-/// is on its way counts as lost. Where nodes share a channel one packet at most is on its way, and
-/// to wait for the next frame to tell of it made lines with losses 2 % slower.
-const LONG_FLIGHT: f64 = 16.0;
-/// Most packets of a child that may be on their way. Bounds memory: others count as arrived or lost
-/// at once.
+/// Most packets of a child that may be on their way, as by cable: no more are sent until it tells of
+/// some. Fewer idle on long ways, more fill up queues.
 const MOST_IN_FLIGHT: usize = 1024;
 /// Longest pause between two polls. Bounds how long a child waits that comes back.
 const LONGEST_POLL: Duration = Duration::from_millis(250);
@@ -89,10 +86,10 @@ pub(super) struct Child {
     /// Packets sent since its rank was last heard, by generation.
     pending: BTreeMap<u32, Pending>,
     answers: AnswerTime,
-    /// Packets sent to it of which its frames may not tell yet, oldest first.
+    /// Packets sent to it of which its frames do not tell yet, oldest first.
     flight: VecDeque<Sent>,
-    /// Time after which packets count as lost if its frames do not tell of them.
-    flight_time: Duration,
+    /// How many of them are there for longer than an answer takes.
+    overdue: usize,
     /// Trials since it was last heard, when the next one begins, and the packets that it got since
     /// then.
     trials: u32,
@@ -125,9 +122,11 @@ pub(super) struct Overheard {
 
 /// A packet that a child was sent.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
-    generation: u32,
-    at: Instant,
+pub(super) struct Sent {
+    /// Number of its frame.
+    pub number: u16,
+    pub generation: u32,
+    pub at: Instant,
 }
 
 impl Child {
@@ -144,7 +143,7 @@ impl Child {
             pending: BTreeMap::new(),
             answers: AnswerTime::default(),
             flight: VecDeque::new(),
-            flight_time: Duration::ZERO,
+            overdue: 0,
             trials: 0,
             trial_at: now,
             tried: 0,
@@ -175,12 +174,14 @@ impl Child {
         self.standing.state(self.back, &STANDING, now)
     }
 
-    /// Takes what it wants, by its frame of this number. What it gained since then was sent since
-    /// then, and says how much arrives. `packets` is the number of packets of a generation.
+    /// Takes what it wants, by its frame of this number, which tells of the packets that it covers.
+    /// How much it gained by those says how much arrives. `packets` is the number of packets of a
+    /// generation.
     pub(super) fn hear(
         &mut self,
         mut wants: Wants,
         number: u16,
+        covered: Covered,
         packets: impl Fn(u32) -> u8,
         now: Instant,
     ) {
@@ -188,16 +189,19 @@ impl Child {
         if !self.standing.was_heard() {
             self.pending.clear();
             self.flight.clear();
+            self.overdue = 0;
         }
 
         // Its word replaces what it said before. All that it did not list stays as it was.
-        self.land(now);
-        self.standing.hear(number, 0.0, now);
+        while self.flight.front().is_some_and(|sent| covered.covers(sent.number)) {
+            self.land();
+        }
+        let uncovered = self.delivery() * self.overdue as f64;
+        self.standing.hear(number, uncovered, now);
         self.trials = 0;
         let listed_until = wants.listed_until();
         wants.complete(&self.wants);
         let before = core::mem::replace(&mut self.wants, wants);
-        self.land_up_to_gains(&before, &packets);
         let delivery = self.delivery();
         let mut gained = false;
         self.pending.retain(|generation, pending| {
@@ -249,31 +253,23 @@ impl Child {
         }
     }
 
-    /// Forgets what was sent before packets that it has gained since `before`: a link keeps the
-    /// order, so those have arrived or are lost.
-    fn land_up_to_gains(&mut self, before: &Wants, packets: impl Fn(u32) -> u8) {
-        let mut gains: BTreeMap<u32, u8> = BTreeMap::new();
-        let mut landed = 0;
-        for (place, sent) in self.flight.iter().enumerate() {
-            let left = gains.entry(sent.generation).or_insert_with(|| {
-                let after = self.wants.rank(sent.generation);
-                let after = after.unwrap_or_else(|| packets(sent.generation));
-                before.rank(sent.generation).map_or(0, |before| after.saturating_sub(before))
-            });
-
-            if *left > 0 {
-                *left -= 1;
-                landed = place + 1;
-            }
+    /// Forgets the oldest packet on its way: it arrived, or was lost.
+    fn land(&mut self) {
+        if self.flight.pop_front().is_none() {
+            return;
         }
-
-        self.flight.drain(..landed);
+        match self.overdue.checked_sub(1) {
+            Some(left) => self.overdue = left,
+            None => self.standing.note_sent(self.delivery.value(), &STANDING),
+        }
     }
 
-    /// Forgets what was sent so long ago that its frames tell of it, or should.
-    fn land(&mut self, now: Instant) {
-        while self.flight.front().is_some_and(|sent| now.since(sent.at) >= self.flight_time) {
-            self.flight.pop_front();
+    /// Notes of which packets its frames should have told by now.
+    fn note_overdue(&mut self, now: Instant) {
+        let answered_after = self.answers.late(&ANSWERS);
+        let is_overdue = |sent: &Sent| now.since(sent.at) >= answered_after;
+        while self.flight.get(self.overdue).is_some_and(is_overdue) {
+            self.overdue += 1;
             self.standing.note_sent(self.delivery.value(), &STANDING);
         }
     }
@@ -313,7 +309,8 @@ impl Child {
         // A trial is worth its packets only if there was ever an answer.
         let is_on_trial = self.is_on_trial(now);
         let is_served = !is_on_trial || (self.standing.was_heard() && now >= self.trial_at);
-        is_served && (self.wants.receives || self.wants.backlog < BACKLOG)
+        let has_room = self.flight.len() - self.overdue < MOST_IN_FLIGHT;
+        is_served && has_room && (self.wants.receives || self.wants.backlog < BACKLOG)
     }
 
     /// Returns how long it gets nothing after a trial.
@@ -334,28 +331,20 @@ impl Child {
         lost_at.is_some_and(|at| at <= now) && self.wants.rank(generation).is_some()
     }
 
-    /// Notes that a packet of a generation is sent. Returns whether it is to be polled at once.
-    pub(super) fn note_sent(
-        &mut self,
-        generation: u32,
-        packet_time: Duration,
-        now: Instant,
-    ) -> bool {
-        if self.wants.rank(generation).is_none() {
+    /// Notes that it is sent a packet. Returns whether it is to be polled at once.
+    pub(super) fn note_sent(&mut self, sent: Sent, packet_time: Duration) -> bool {
+        if self.wants.rank(sent.generation).is_none() {
             return false;
         }
-        self.pending.entry(generation).or_default().sent += 1.0;
-
-        // Where answers take long, packets count as in flight until their answers could have come.
-        let is_long = self.answers.mean() > packet_time.mul_f64(LONG_FLIGHT);
-        self.flight_time = if is_long { self.answers.late(&ANSWERS) } else { Duration::ZERO };
+        self.pending.entry(sent.generation).or_default().sent += 1.0;
+        let now = sent.at;
         let was_on_trial = self.is_on_trial(now);
-        self.land(now);
-        if !self.flight_time.is_zero() && self.flight.len() < MOST_IN_FLIGHT {
-            self.flight.push_back(Sent { generation, at: now });
-        } else {
-            self.standing.note_sent(self.delivery(), &STANDING);
+        // Of more packets nobody could tell which of them a frame covers.
+        if self.flight.len() >= 2 * MOST_IN_FLIGHT {
+            self.land();
         }
+        self.flight.push_back(sent);
+        self.note_overdue(now);
 
         // A child of which nothing says that packets reach it gets a few, and is then left alone
         // for a while.
@@ -431,6 +420,8 @@ impl Child {
 mod tests {
     use super::*;
     use crate::frame::UNWANTED;
+    use core::ops::{Deref, DerefMut};
+    use ncmesh_engine::toolkit::hop::{Handled, SentFrames};
     use proptest::prelude::*;
 
     const AT: Instant = Instant::from_nanos(1_000_000_000);
@@ -440,10 +431,68 @@ mod tests {
         Wants { receives: true, ..Wants::from(first, ranks.iter().copied(), 200) }
     }
 
+    /// A child, and the frames that it is sent.
+    struct Tested {
+        child: Child,
+        frames: SentFrames,
+        number: u16,
+    }
+
+    impl Tested {
+        fn expected(told: f64, back: f64) -> Self {
+            let child = Child::expected(told, back, AT);
+            Self { child, frames: SentFrames::default(), number: 0 }
+        }
+
+        /// Sends it a packet, and returns whether it is to be polled.
+        fn send(&mut self, generation: u32, packet_time: Duration, at: Instant) -> bool {
+            self.number = self.number.wrapping_add(1);
+            self.frames.note_filled(self.number, at);
+            self.frames.note_sent(at);
+            self.child.note_sent(Sent { number: self.number, generation, at }, packet_time)
+        }
+
+        /// Takes a frame that tells of all that it was sent.
+        fn hear_all(&mut self, wants: Wants, number: u16, packets: u8, now: Instant) {
+            self.hear_some(wants, number, |_| packets, now);
+        }
+
+        fn hear_some(
+            &mut self,
+            wants: Wants,
+            number: u16,
+            packets: impl Fn(u32) -> u8,
+            now: Instant,
+        ) {
+            let covered = self.frames.covered_by(Handled::default());
+            self.child.hear(wants, number, covered, packets, now);
+        }
+
+        /// Takes a frame that tells of what it was sent up to a frame.
+        fn hear_until(&mut self, wants: Wants, number: u16, handled: u16, now: Instant) {
+            let handled = Handled { number: handled, ago: Duration::ZERO };
+            self.child.hear(wants, number, self.frames.covered_by(handled), |_| 32, now);
+        }
+    }
+
+    impl Deref for Tested {
+        type Target = Child;
+
+        fn deref(&self) -> &Child {
+            &self.child
+        }
+    }
+
+    impl DerefMut for Tested {
+        fn deref_mut(&mut self) -> &mut Child {
+            &mut self.child
+        }
+    }
+
     /// A child over a link that was told to deliver half, which has been heard.
-    fn child() -> Child {
-        let mut child = Child::expected(0.5, 0.5, AT);
-        child.hear(wants(0, &[]), 1, |_| 32, AT);
+    fn child() -> Tested {
+        let mut child = Tested::expected(0.5, 0.5);
+        child.hear_all(wants(0, &[]), 1, 32, AT);
         child
     }
 
@@ -452,24 +501,24 @@ mod tests {
         let mut child = child();
         for sent in 0..64 {
             assert!(!Child::is_served(child.lacks(0, 32).unwrap()), "after {sent} packets");
-            child.note_sent(0, PACKET_TIME, AT);
+            child.send(0, PACKET_TIME, AT);
         }
         assert!(Child::is_served(child.lacks(0, 32).unwrap()));
         // It has 24 of them: the rest is worth another 16 packets and more, as the link is worse.
-        child.hear(wants(0, &[24]), 2, |_| 32, AT);
+        child.hear_all(wants(0, &[24]), 2, 32, AT);
         let lacks = child.lacks(0, 32).unwrap();
         assert!((lacks - 8.0).abs() < 1e-9 && child.delivery() < 0.5, "{lacks}");
-        child.hear(wants(1, &[]), 3, |_| 32, AT);
+        child.hear_all(wants(1, &[]), 3, 32, AT);
         assert_eq!(child.lacks(0, 32), None);
     }
 
     #[test]
     fn what_it_was_sent_before_it_was_heard_says_nothing_about_its_link() {
-        let mut child = Child::expected(0.9, 0.9, AT);
+        let mut child = Tested::expected(0.9, 0.9);
         for _ in 0..90 {
-            child.note_sent(0, PACKET_TIME, AT);
+            child.send(0, PACKET_TIME, AT);
         }
-        child.hear(wants(0, &[]), 7, |_| 64, AT);
+        child.hear_all(wants(0, &[]), 7, 64, AT);
         assert!((child.delivery() - 0.9).abs() < 1e-9);
         assert!((child.lacks(0, 64).unwrap() - 64.0).abs() < 1e-9);
     }
@@ -491,12 +540,12 @@ mod tests {
         // If half of its packets and of its answers arrive, eight in a row are hardly lost by
         // chance.
         let trial =
-            (0..100).take_while(|_| child.takes_data(now) && !child.note_sent(0, PACKET_TIME, now));
+            (0..100).take_while(|_| child.takes_data(now) && !child.send(0, PACKET_TIME, now));
         assert_eq!(trial.count() as u32, TRIAL - 1);
         assert!(!child.takes_data(now));
-        child.hear(wants(0, &[]), 2, |_| 32, now);
+        child.hear_all(wants(0, &[]), 2, 32, now);
         assert!(child.takes_data(now));
-        let mut never_heard = Child::expected(0.5, 0.5, AT);
+        let mut never_heard = Tested::expected(0.5, 0.5);
         let polled_at = (0..10).map(|poll| AT + LONGEST_POLL * poll);
         polled_at.for_each(|at| never_heard.note_poll(0, PACKET_TIME, at));
         assert!(!never_heard.takes_data(AT + LONGEST_POLL * 10));
@@ -506,90 +555,81 @@ mod tests {
     fn what_a_list_has_no_room_for_was_not_lost() {
         let mut child = child();
         for generation in 0..4 {
-            (0..8).for_each(|_| assert!(!child.note_sent(generation, PACKET_TIME, AT)));
+            (0..8).for_each(|_| assert!(!child.send(generation, PACKET_TIME, AT)));
         }
         // The frame lists two of the four generations.
         let cut = Wants { receives: true, ..Wants::from(0, [4, 4, 4, 4].into_iter(), 2) };
-        child.hear(cut, 2, |_| 32, AT);
+        child.hear_all(cut, 2, 32, AT);
         assert!((child.delivery() - 0.5).abs() < 1e-9);
         assert_eq!(child.lacks(1, 32), Some(28.0));
         assert_eq!(child.lacks(2, 32), Some(28.0), "eight packets are on their way");
-        child.hear(wants(0, &[4, 4, 4, 4]), 3, |_| 32, AT);
+        child.hear_all(wants(0, &[4, 4, 4, 4]), 3, 32, AT);
         assert!((child.delivery() - 0.5).abs() < 1e-9 && child.lacks(2, 32) == Some(28.0));
     }
 
     /// Sends a generation of 32 packets that asks at its end, 10 us for each. Returns when it is
     /// sent.
-    fn send_by_cable(child: &mut Child, generation: u32, begin: Instant) -> Instant {
+    fn send_by_cable(child: &mut Tested, generation: u32, begin: Instant) -> Instant {
         let packet_time = Duration::from_micros(10);
         let times = (0..32).map(|packet| begin + packet_time * packet);
-        times.for_each(|at| assert!(!child.note_sent(generation, packet_time, at)));
+        times.for_each(|at| assert!(!child.send(generation, packet_time, at)));
         child.note_poll(generation, packet_time, begin + packet_time * 32);
         begin + packet_time * 32
     }
 
     #[test]
     fn what_is_on_its_way_by_cable_was_not_lost() {
-        let mut child = Child::expected(1.0, 1.0, AT);
-        child.hear(wants(0, &[]), 1, |_| 32, AT);
+        let mut child = Tested::expected(1.0, 1.0);
+        child.hear_all(wants(0, &[]), 1, 32, AT);
         let mut now = send_by_cable(&mut child, 0, AT);
         now = now + Duration::from_millis(1);
-        child.hear(wants(1, &[]), 2, |_| 32, now);
+        child.hear_until(wants(1, &[]), 2, 32, now);
 
-        // An answer takes as long as a hundred packets, so three generations are under way. That
-        // of the first says nothing about the others.
-        let mut ends = Vec::new();
-        for generation in 1..=3 {
-            now = send_by_cable(&mut child, generation, now);
-            ends.push(now);
-        }
-        assert!(!child.is_poll_lost(1, ends[0] + Duration::from_micros(500)), "too early to say");
-        child.hear(wants(2, &[]), 3, |_| 32, ends[0] + Duration::from_millis(1));
-        assert!(child.delivery() > 0.98, "{}", child.delivery());
-        assert!(child.lacks(3, 32).unwrap() < 1.0, "all are on their way");
-
-        // A generation of which nothing came is missing once its answer should have been here.
-        child.hear(wants(2, &[]), 4, |_| 32, ends[2] + Duration::from_millis(2));
-        assert_eq!(child.lacks(3, 32), Some(32.0));
-        assert!(child.delivery() < 0.9);
-    }
-
-    #[test]
-    fn a_report_tells_of_what_was_sent_before_what_it_brings_and_of_nothing_else() {
-        let mut child = Child::expected(1.0, 1.0, AT);
-        child.hear(wants(0, &[]), 1, |_| 32, AT);
-        let mut now = send_by_cable(&mut child, 0, AT) + Duration::from_millis(3);
-        child.hear(wants(1, &[]), 2, |_| 32, now);
-
-        // The receiver is slower than the sender, so its answers take longer and longer. They say
-        // what had arrived when they were written, however long ago.
+        // An answer takes as long as a hundred packets, so three generations are under way. One
+        // that was written when 20 packets of the first had come says nothing about the others.
         for generation in 1..=3 {
             now = send_by_cable(&mut child, generation, now);
         }
-        now = now + Duration::from_millis(1);
-        child.hear(wants(1, &[20]), 3, |_| 32, now);
+        child.hear_until(wants(1, &[20]), 3, 32 + 20, now);
         assert!(child.delivery() > 0.98, "{}", child.delivery());
         for generation in 1..=3 {
             assert!(child.lacks(generation, 32).unwrap() < 1.0, "generation {generation}");
             assert!(!child.is_poll_lost(generation, now), "its answer is on its way");
         }
 
-        // Packets of the last generation have arrived, so what lacks of those before is lost.
-        child.hear(wants(1, &[31, UNWANTED, 8]), 4, |_| 32, now);
-        assert!(child.lacks(1, 32).unwrap() > 0.9);
-        assert!(child.lacks(3, 32).unwrap() < 1.5);
+        // It handled eight packets of the last generation, so what lacks of those before is lost.
+        child.hear_until(wants(1, &[31, UNWANTED, 8]), 4, 3 * 32 + 8, now);
+        assert_eq!(child.lacks(1, 32), Some(1.0));
+        assert!(child.lacks(3, 32).unwrap() < 1.5 && child.delivery() > 0.9);
+
+        // It handled all, and nothing of the last 24 came.
+        child.hear_until(wants(3, &[8]), 5, 4 * 32, now);
+        assert_eq!(child.lacks(3, 32), Some(24.0));
+        assert!(child.delivery() < 0.9);
+    }
+
+    #[test]
+    fn no_more_is_on_its_way_than_it_can_be_expected_to_handle() {
+        let mut child = Tested::expected(1.0, 1.0);
+        child.hear_all(wants(0, &[]), 1, 32, AT);
+        child.answers.add(Duration::from_secs(1), &ANSWERS);
+        let packets = (0..10_000_u32)
+            .take_while(|packet| child.takes_data(AT) && !child.send(packet / 32, PACKET_TIME, AT));
+        assert_eq!(packets.count(), MOST_IN_FLIGHT);
+        child.hear_until(wants(1, &[]), 2, 32, AT);
+        assert!(child.takes_data(AT));
     }
 
     /// A child that lacks a generation of 32 packets of which another node sends this many, over a
     /// link that should deliver 0.9.
-    fn helped_child(packets: u32) -> Child {
-        let mut child = Child::expected(0.5, 0.5, AT);
-        child.hear(wants(0, &[]), 1, |_| 32, AT);
+    fn helped_child(packets: u32) -> Tested {
+        let mut child = Tested::expected(0.5, 0.5);
+        child.hear_all(wants(0, &[]), 1, 32, AT);
         (0..packets).for_each(|_| overhear(&mut child, 32, AT));
         child
     }
 
-    fn overhear(child: &mut Child, rank: u8, now: Instant) {
+    fn overhear(child: &mut Tested, rank: u8, now: Instant) {
         let overheard = Overheard { generation: 0, rank, delivery: 0.9 };
         child.note_elsewhere(overheard, 32, PACKET_TIME, now);
     }
@@ -608,7 +648,7 @@ mod tests {
         let poll_at = AT + PACKET_TIME.mul_f64(POLL_PACKETS);
         assert!(!child.is_poll_lost(0, AT) && child.is_poll_lost(0, poll_at));
         // If it has them, nothing more is to be asked.
-        child.hear(wants(1, &[]), 2, |_| 32, AT);
+        child.hear_all(wants(1, &[]), 2, 32, AT);
         assert!(!child.is_poll_lost(0, poll_at));
         assert_eq!(child.delivery(), 0.5, "its link was not used");
     }
@@ -618,7 +658,7 @@ mod tests {
         let mut child = helped_child(0);
         for number in 2..20 {
             (0..32).for_each(|_| overhear(&mut child, 32, AT));
-            child.hear(wants(0, &[]), number, |_| 32, AT);
+            child.hear_all(wants(0, &[]), number, 32, AT);
         }
         (0..32).for_each(|_| overhear(&mut child, 32, AT));
         assert!(child.lacks(0, 32).unwrap() > 28.0, "{:?}", child.lacks(0, 32));
@@ -626,8 +666,8 @@ mod tests {
 
     #[test]
     fn a_trial_pauses_for_packets_or_an_answer_and_for_no_fixed_time() {
-        let mut child = Child::expected(1.0, 1.0, AT);
-        let pause = |child: &Child| child.trial_pause(Duration::from_micros(10)).as_micros();
+        let mut child = Tested::expected(1.0, 1.0);
+        let pause = |child: &Tested| child.trial_pause(Duration::from_micros(10)).as_micros();
         assert_eq!(pause(&child), 640);
         child.answers.add(Duration::from_millis(5), &ANSWERS);
         assert_eq!(pause(&child), 5000);
@@ -641,7 +681,7 @@ mod tests {
         for _ in 0..30 {
             let mut sent = 0;
             while child.takes_data(now) {
-                let is_polled = child.note_sent(0, PACKET_TIME, now);
+                let is_polled = child.send(0, PACKET_TIME, now);
                 sent += 1;
                 assert_eq!(is_polled, !child.takes_data(now));
             }
@@ -658,9 +698,8 @@ mod tests {
         assert!(pauses[..8].iter().all(|pause| *pause == 64), "{pauses:?}");
         pauses.dedup();
         assert_eq!(pauses, [64, 128, 256, 512, 1000]);
-        child.hear(wants(0, &[1]), 2, |_| 32, now);
-        (0..most)
-            .for_each(|_| assert!(child.takes_data(now) | child.note_sent(0, PACKET_TIME, now)));
+        child.hear_all(wants(0, &[1]), 2, 32, now);
+        (0..most).for_each(|_| assert!(child.takes_data(now) | child.send(0, PACKET_TIME, now)));
     }
 
     #[test]
@@ -670,10 +709,10 @@ mod tests {
         let mut sent = 0;
         for number in 2..2002 {
             now = now + Duration::from_millis(5);
-            child.hear(wants(0, &[]), number, |_| 32, now);
+            child.hear_all(wants(0, &[]), number, 32, now);
             for _ in 0..10 {
                 if child.takes_data(now) {
-                    child.note_sent(0, PACKET_TIME, now);
+                    child.send(0, PACKET_TIME, now);
                     sent += 1;
                 }
             }
@@ -681,7 +720,7 @@ mod tests {
         // Its link seems to deliver next to nothing, so each packet counts as a quarter.
         let in_vain = STANDING.in_vain as u32 * 4;
         assert!((in_vain + 9 * TRIAL..=in_vain + 11 * TRIAL).contains(&sent), "{sent} in 10 s");
-        child.hear(wants(0, &[1]), 2002, |_| 32, now);
+        child.hear_all(wants(0, &[1]), 2002, 32, now);
         assert!(child.takes_data(now));
     }
 
@@ -699,11 +738,11 @@ mod tests {
             let mut now = AT;
             for (first, ranks, sent, number) in steps {
                 let first = if first % 2 == 0 { first % 4 } else { first };
-                child.hear(wants(first, &ranks), number, |g| if g < 4 { 32 } else { 0 }, now);
+                child.hear_some(wants(first, &ranks), number, |g| if g < 4 { 32 } else { 0 }, now);
                 let mut taken = 0;
                 for packet in 0..sent * 10 {
                     if child.takes_data(now) && child.wants.rank(packet % 4).is_some() {
-                        child.note_sent(packet % 4, PACKET_TIME, now);
+                        child.send(packet % 4, PACKET_TIME, now);
                         taken += 1;
                     }
                 }

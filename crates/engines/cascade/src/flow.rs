@@ -1,12 +1,13 @@
 //! One transfer at one node: what it holds, its children, its way up, and what to send next.
 
-use super::child::{Child, Overheard};
+use super::child::{Child, Overheard, Sent};
 use super::frame::{DataHeader, Report, UNWANTED, Wants};
 use super::held::{Held, Role};
 use super::upstream::Upstream;
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::hop::pacing::{Pacing, PacingPolicy};
+use ncmesh_engine::toolkit::hop::{Handled, SentFrames};
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::BTreeMap;
@@ -45,14 +46,25 @@ enum Worth {
     Now,
 }
 
+/// What a child says of itself with each frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Said<'a> {
+    /// Number of the frame.
+    pub number: u16,
+    /// The last frame of this node that it had handled.
+    pub handled: Handled,
+    pub wants: &'a Wants,
+}
+
 /// One transfer at one node.
 #[derive(Debug)]
 pub(super) struct Flow {
     pub held: Held,
     pub children: BTreeMap<NodeId, Child>,
     pub upstream: Upstream,
-    /// Number of the last frame that this node sent.
+    /// Number of the last frame that this node sent, and the latest ones.
     number: u16,
+    sent: SentFrames,
     pacing: Pacing,
     /// Until when only whole generations are passed on.
     wary_until: Instant,
@@ -69,6 +81,7 @@ impl Flow {
             children: BTreeMap::new(),
             upstream: Upstream::default(),
             number: rng.next_u32() as u16,
+            sent: SentFrames::default(),
             pacing: Pacing::new(PACING, now),
             wary_until: now,
             sent_at: now,
@@ -76,10 +89,16 @@ impl Flow {
         }
     }
 
-    /// Returns the number of this node's next frame.
-    pub(super) fn next_number(&mut self) -> u16 {
+    /// Begins a frame of this node. Returns its number.
+    pub(super) fn begin_frame(&mut self, now: Instant) -> u16 {
         self.number = self.number.wrapping_add(1);
+        self.sent.note_filled(self.number, now);
         self.number
+    }
+
+    /// Notes that the MAC has sent the last frame.
+    pub(super) fn note_ended(&mut self, now: Instant) {
+        self.sent.note_sent(now);
     }
 
     // ---- children
@@ -93,21 +112,17 @@ impl Flow {
         }
     }
 
-    /// Takes what a child wants. One that wants nothing is no child any more.
-    pub(super) fn hear_child(
-        &mut self,
-        cx: &Context<'_>,
-        node: NodeId,
-        number: u16,
-        wants: &Wants,
-    ) {
+    /// Takes what a child says. One that wants nothing is no child any more.
+    pub(super) fn hear_child(&mut self, cx: &Context<'_>, node: NodeId, said: Said<'_>) {
+        let Said { number, handled, wants } = said;
         if wants.lowest().is_none() {
             self.children.remove(&node);
         } else {
             let lowest = self.lowest_wanted();
             self.expect_child(cx, node);
+            let covered = self.sent.covered_by(handled);
             let Some(child) = self.children.get_mut(&node) else { return };
-            child.hear(wants.clone(), number, |g| self.held.packets(g), cx.now);
+            child.hear(wants.clone(), number, covered, |g| self.held.packets(g), cx.now);
 
             // A generation that was not wanted before is asked for at once.
             let is_new = self.lowest_wanted().is_some_and(|now| lowest.is_none_or(|l| now < l));
@@ -318,10 +333,11 @@ impl Flow {
         };
 
         // Once all children should have everything, they are asked.
+        let number = self.begin_frame(now);
         let mut are_served = self.held.is_whole(generation);
         let mut is_due = false;
         for child in self.children.values_mut() {
-            is_due |= child.note_sent(generation, packet_time, now);
+            is_due |= child.note_sent(Sent { number, generation, at: now }, packet_time);
             are_served &= child.lacks(generation, rank).is_none_or(Child::is_served);
         }
 
@@ -339,8 +355,9 @@ impl Flow {
             packets: self.held.packets(generation),
             rank,
             poll,
-            number: self.next_number(),
+            number,
             parent: self.upstream.parent.unwrap_or(me),
+            handled: self.upstream.handled(now),
             wants,
         };
 
@@ -429,7 +446,8 @@ mod tests {
         let hash = [0; 32];
         let manifest = Manifest { flow: ID, name: "f".into(), geometry, root, hash };
         let mut flow = Flow::new(Held::new(manifest, Role::Relay), cx.rng, cx.now);
-        flow.hear_child(cx, NodeId(3), 1, &Wants::from(0, [].into_iter(), 200));
+        let wants = &Wants::from(0, [].into_iter(), 200);
+        flow.hear_child(cx, NodeId(3), Said { number: 1, handled: Handled::default(), wants });
         flow
     }
 
@@ -443,6 +461,7 @@ mod tests {
             poll: false,
             number: 0,
             parent: NodeId(1),
+            handled: Handled::default(),
             wants: Wants::nothing(),
         }
     }

@@ -313,6 +313,7 @@ mod tests {
     use super::*;
     use crate::frame::{DataHeader, Wants};
     use ncmesh_engine::file::Geometry;
+    use ncmesh_engine::toolkit::hop::Handled;
     use ncmesh_transfer::frame::Coding;
     use ncmesh_wire::{FlowId, NodeId};
 
@@ -337,6 +338,7 @@ mod tests {
                 poll: false,
                 number,
                 parent,
+                handled: Handled::default(),
                 wants,
             };
             let packet = Data { header, coding: Coding::Systematic(0), payload: &[1; 200] };

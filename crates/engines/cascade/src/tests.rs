@@ -10,6 +10,7 @@ use ncmesh_engine::rng::{stream, unit};
 use ncmesh_engine::storage::{MemoryStorage, Storage, StorageError};
 use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::hop::Handled;
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::{Context, Engine, Event, FileEngine, Frame, TxReport, TxResult};
 use ncmesh_transfer::frame::{self, Coding};
@@ -290,7 +291,8 @@ fn report(parent: u16, child: u16, number: u16, wants: Wants) -> Sent {
     let mut body = Vec::new();
     let parent = NodeId(parent);
     let child = NodeId(child);
-    Report { next_hop: parent, parent, child, flow: FLOW, number, wants }.write(&mut body);
+    let handled = Handled::default();
+    Report { next_hop: parent, parent, child, flow: FLOW, number, handled, wants }.write(&mut body);
     (frame::REPORT, body)
 }
 
@@ -306,6 +308,7 @@ fn forged(parent: u16, generation: u32, number: u16, rng: &mut ChaCha8Rng) -> Se
         poll: true,
         number,
         parent: NodeId(parent),
+        handled: Handled { number, ago: Duration::ZERO },
         wants: Wants::nothing(),
     };
     let mut body = Vec::new();

@@ -14,7 +14,7 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::hop::delivery::{CountedDelivery, DeliveryPolicy};
 use ncmesh_engine::toolkit::hop::report::{ReportPolicy, ReportTimer};
-use ncmesh_engine::toolkit::hop::{Avoided, Choice, ChoicePolicy, Ways};
+use ncmesh_engine::toolkit::hop::{Avoided, Choice, ChoicePolicy, Handled, Ways};
 use ncmesh_engine::topology::Paths;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
@@ -78,17 +78,18 @@ pub(super) struct Upstream {
     asked_at: Option<Instant>,
 }
 
-/// Packets of a neighbour: the number of the last one, and the share that was heard.
+/// Frames of a neighbour: the number of the last one, when it was heard, and the share that was.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     number: u16,
+    at: Instant,
     heard: CountedDelivery,
 }
 
 impl Upstream {
     /// Counts a frame with this number of a neighbour, of whose frames link state `told` that this
     /// share arrives.
-    pub(super) fn count(&mut self, neighbour: NodeId, number: u16, told: f64) {
+    pub(super) fn count(&mut self, neighbour: NodeId, number: u16, told: f64, now: Instant) {
         if self.mute.forgive(neighbour) {
             self.avoided.forgive(neighbour);
         }
@@ -96,11 +97,19 @@ impl Upstream {
             return;
         }
         let heard = CountedDelivery::new(told, &COUNT);
-        let first = Counted { number: number.wrapping_sub(1), heard };
+        let first = Counted { number: number.wrapping_sub(1), at: now, heard };
         let counted = self.links.entry(neighbour).or_insert(first);
         let sent = f64::from(number.wrapping_sub(counted.number)).clamp(1.0, COUNT.half_life);
         counted.heard.count(sent, 1.0);
         counted.number = number;
+        counted.at = now;
+    }
+
+    /// Returns the last frame of the parent that was handled here.
+    pub(super) fn handled(&self, now: Instant) -> Handled {
+        let counted = self.parent.and_then(|parent| self.links.get(&parent));
+        let lately = |last: &Counted| Handled { number: last.number, ago: now.since(last.at) };
+        counted.map_or_else(Handled::default, lately)
     }
 
     /// Notes a data packet of the parent: whether it asks for a report, and whether it was wanted.
@@ -420,7 +429,7 @@ mod tests {
         let mesh = mesh(0.9, 0.8);
         review(&mut up, &mesh, 1);
         // Every tenth packet of the parent arrives.
-        (1..=20).for_each(|n| up.count(GOOD, 10 * n, 0.9));
+        (1..=20).for_each(|n| up.count(GOOD, 10 * n, 0.9, Instant::default()));
         assert_eq!(review(&mut up, &mesh, 2), Some(GOOD));
         assert_eq!(up.parent, Some(FAIR));
     }

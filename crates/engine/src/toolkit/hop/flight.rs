@@ -19,8 +19,9 @@ use ncmesh_wire::record;
 use ncmesh_wire::record::field;
 use std::collections::VecDeque;
 
-/// Frames that are remembered at most.
-const MAX_FRAMES: usize = 512;
+/// Frames that are remembered at most: as many as a cable may have on its way between two busy
+/// processors.
+const MAX_FRAMES: usize = 2048;
 
 /// The last frame that a node had handled when it wrote its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,6 +189,10 @@ mod tests {
         let mut frames = SentFrames::default();
         (0..2 * MAX_FRAMES as u16).for_each(|number| frames.note_filled(number, at(1)));
         assert_eq!(frames.frames.len(), MAX_FRAMES);
-        assert!(frames.covered_by(Handled { number: 0, ago: Duration::ZERO }).covers(1022));
+        assert!(
+            frames
+                .covered_by(Handled { number: 0, ago: Duration::ZERO })
+                .covers(2 * MAX_FRAMES as u16 - 2)
+        );
     }
 }

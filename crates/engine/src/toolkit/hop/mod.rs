@@ -87,9 +87,8 @@
 //!
 //! # Other parts
 //!
-//! - [`SentFrames`]: a next hop of braid says which frame it had handled last. So this node knows
-//!   which of its frames a state covers, and which were lost for certain. In the cascade a report
-//!   covers all that was sent before, unless answers take long.
+//! - [`SentFrames`]: each frame names the last one of the previous hop that its sender had handled.
+//!   So a node knows which of its frames a state covers, and which were lost for certain.
 //! - [`Choice`]: another next hop or parent looks better. It takes the place of the present one
 //!   once it has looked so for a while.
 //! - [`Avoided`]: link state promises a neighbour, and nothing comes of it. For a while another is

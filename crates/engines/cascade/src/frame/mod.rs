@@ -10,6 +10,7 @@ mod tests;
 
 pub(crate) use wants::{UNWANTED, Wants};
 
+use ncmesh_engine::toolkit::hop::Handled;
 use ncmesh_engine::{Malformed, Summary};
 use ncmesh_transfer::frame::{ACKNOWLEDGMENT, ANNOUNCEMENT, Coding, DATA, REPORT, SYSTEMATIC};
 use ncmesh_wire::layout::{Layout, Part};
@@ -69,6 +70,8 @@ pub(crate) struct DataHeader {
     pub number: u16,
     /// The node that its sender gets the file from; the source itself at the source.
     pub parent: NodeId,
+    /// The last frame of that node that its sender had handled.
+    pub handled: Handled,
     /// Generations that its sender wants.
     pub wants: Wants,
 }
@@ -90,6 +93,7 @@ record! {
         poll,
         number,
         parent,
+        handled,
         wants: Wants { first, ranks, is_cut: _, backlog, receives, forwards, feeds },
     } => DataHeader {
         flow,
@@ -99,6 +103,7 @@ record! {
         poll,
         number,
         parent,
+        handled,
         wants: Wants {
             first,
             is_cut: ranks.len() == LISTED_IN_DATA,
@@ -131,6 +136,7 @@ record! {
         number: u16 = field("frame_number", "Frame number"),
         /// the node that the transmitter has the file from; itself if there is none
         parent: NodeId = field("parent", "Parent"),
+        handled: Handled,
         /// the lowest batch that the node wants from its parent; 2^32 - 1 if it wants none
         first: u32 = field("first_wanted", "First wanted batch"),
         /// batches below the first wanted one that the node holds whole and a child of it wants; of
@@ -186,6 +192,8 @@ pub(crate) struct Report {
     pub flow: FlowId,
     /// Counts the frames of this transfer that the child sent, modulo 2^16.
     pub number: u16,
+    /// The last frame of the parent that the child had handled.
+    pub handled: Handled,
     pub wants: Wants,
 }
 
@@ -201,6 +209,7 @@ frame! {
         child,
         flow,
         number,
+        handled,
         wants: Wants { first, ranks, is_cut: _, backlog, receives, forwards, feeds },
     } => Report {
         next_hop,
@@ -208,6 +217,7 @@ frame! {
         child,
         flow,
         number,
+        handled,
         wants: Wants {
             first,
             is_cut: ranks.len() == MOST_RANKS,
@@ -228,6 +238,7 @@ frame! {
         flow: FlowId = field("flow", "Flow"),
         /// counts the frames of the transfer that the node sent, modulo 2^16
         number: u16 = field("frame_number", "Frame number"),
+        handled: Handled,
         byte {
             /// a child of the child has children
             feeds: bool = FEEDS,

@@ -2,12 +2,16 @@
 //! bytes.
 
 use super::*;
+use ncmesh_engine::time::Duration;
 use proptest::prelude::*;
 
 const FLOW: FlowId = FlowId { source: NodeId(3), serial: 0x0102_0304 };
 
+/// The last frame that it had handled, and 144 microseconds after that.
+const HANDLED: Handled = Handled { number: 0x0708, ago: Duration::from_micros(144) };
+
 /// Bytes of a report of the cascade before its ranks.
-const SHORTEST_REPORT: usize = 20;
+const SHORTEST_REPORT: usize = 24;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
@@ -31,6 +35,7 @@ fn header() -> DataHeader {
         poll: true,
         number: 0x0102,
         parent: NodeId(3),
+        handled: HANDLED,
         wants,
     }
 }
@@ -49,6 +54,7 @@ fn report() -> Report {
         child: NodeId(9),
         flow: FLOW,
         number: 0x0102,
+        handled: HANDLED,
         wants: Wants { first: 4, ranks: vec![7, 255], ..header().wants },
     }
 }
@@ -61,7 +67,8 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 
 #[test]
 fn golden_data() {
-    let expected = "000301020304".to_owned() + "00000004020e020102000300000005010201ff0a0bff";
+    let expected =
+        "000301020304".to_owned() + "00000004020e0201020003070800090000" + "0005010201ff0a0bff";
     assert_eq!(hex(&packet()), expected);
     let coding = Coding::Combined(&[10, 11]);
     let expected = Data { header: header(), coding, payload: &[255] };
@@ -72,10 +79,18 @@ fn golden_data() {
 fn golden_systematic_data() {
     // As the source, node 3, sends it: it wants nothing, and has no parent but itself.
     let nothing = Wants { first: u32::MAX, forwards: true, feeds: true, ..Wants::default() };
-    let header = DataHeader { packets: 12, rank: 12, poll: false, wants: nothing, ..header() };
+    let header = DataHeader {
+        packets: 12,
+        rank: 12,
+        poll: false,
+        handled: Handled::default(),
+        wants: nothing,
+        ..header()
+    };
     let mut out = written(|out| header.write(true, out));
     out.extend_from_slice(&[11, 0xFF]);
-    let expected = "000301020304".to_owned() + "000000040c190c01020003ffffffff00000bff";
+    let expected =
+        "000301020304".to_owned() + "000000040c190c010200030000ffffffff" + "ffff00000bff";
     assert_eq!(hex(&out), expected);
     let coding = Coding::Systematic(11);
     assert_eq!(Data::parse(&out), Ok(Data { header, coding, payload: &[255] }));
@@ -84,7 +99,7 @@ fn golden_systematic_data() {
 #[test]
 fn golden_report() {
     let out = written(|out| report().write(out));
-    assert_eq!(hex(&out), "0008000300090003010203040102".to_owned() + "0c000000040107ff");
+    assert_eq!(hex(&out), "0008000300090003010203040102".to_owned() + "070800090c000000040107ff");
     assert_eq!(Report::parse(&out), Ok(report()));
 }
 
@@ -109,7 +124,7 @@ fn frames_that_contradict_themselves_are_malformed() {
     // Places in the data packet: its packets, its flags and how many ranks it lists.
     const PACKETS: usize = 10;
     const FLAGS: usize = 11;
-    const RANKS: usize = 22;
+    const RANKS: usize = 26;
     let changed = |mut body: Vec<u8>, at: usize, value| {
         body[at] = value;
         body
@@ -144,9 +159,9 @@ fn frames_that_contradict_themselves_are_malformed() {
 
     // Flags of the report: those of a data packet alone are unknown in it.
     let report = written(|out| report().write(out));
-    assert!(Report::parse(&changed(report.clone(), 14, 0x1C)).is_ok());
+    assert!(Report::parse(&changed(report.clone(), 18, 0x1C)).is_ok());
     for flags in [0x01, 0x02, 0x20, 0x40, 0x80] {
-        let body = changed(report.clone(), 14, flags);
+        let body = changed(report.clone(), 18, flags);
         assert_eq!(Report::parse(&body), Err(Malformed), "{flags:#x}");
     }
     let mut long = report;
@@ -192,6 +207,13 @@ fn wants(listed: usize) -> impl Strategy<Value = Wants> {
     })
 }
 
+fn handled() -> impl Strategy<Value = Handled> {
+    any::<(u16, u16)>().prop_map(|(number, units)| Handled {
+        number,
+        ago: Duration::from_micros(16 * u64::from(units)),
+    })
+}
+
 fn flow_id() -> impl Strategy<Value = FlowId> {
     any::<(u16, u32)>().prop_map(|(source, serial)| FlowId { source: NodeId(source), serial })
 }
@@ -201,12 +223,14 @@ proptest! {
     fn data_parses_to_what_was_written(
         (flow, generation, packets) in (flow_id(), any::<u32>(), 1..=255_u8),
         (rank, poll, number, parent) in any::<(u8, bool, u16, u16)>(),
+        handled in handled(),
         wants in wants(DataHeader::LISTED),
         index in prop::option::of(any::<u8>()),
         payload in prop::collection::vec(any::<u8>(), 1..50),
     ) {
         let parent = NodeId(parent);
-        let header = DataHeader { flow, generation, packets, rank, poll, number, parent, wants };
+        let numbers = DataHeader { number, handled, ..header() };
+        let header = DataHeader { flow, generation, packets, rank, poll, parent, wants, ..numbers };
         let vector = vec![0x5A; usize::from(packets)];
         let coding = match index {
             Some(index) => Coding::Systematic(index % packets),
@@ -226,10 +250,11 @@ proptest! {
     fn reports_parse_to_what_was_written(
         nodes in any::<[u16; 3]>(),
         (flow, number) in (flow_id(), any::<u16>()),
+        handled in handled(),
         wants in wants(Report::LISTED),
     ) {
         let [next_hop, parent, child] = nodes.map(NodeId);
-        let report = Report { next_hop, parent, child, flow, number, wants };
+        let report = Report { next_hop, parent, child, flow, number, handled, wants };
         prop_assert_eq!(Report::parse(&written(|out| report.write(out))), Ok(report));
     }
 
