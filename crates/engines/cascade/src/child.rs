@@ -61,8 +61,8 @@ const ANSWERS: AnswerPolicy = AnswerPolicy {
     least: POLL_PACKETS,
     most: None,
 };
-/// Most packets of a child that may be on their way, as by cable: no more are sent until it tells of
-/// some. Fewer idle on long ways, more fill up queues.
+/// Most packets of a child that may be on their way, as by cable: no more are sent until it tells
+/// of some. Fewer idle on long ways, more fill up queues.
 const MOST_IN_FLIGHT: usize = 1024;
 /// Longest pause between two polls. Bounds how long a child waits that comes back.
 const LONGEST_POLL: Duration = Duration::from_millis(250);
