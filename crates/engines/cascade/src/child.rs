@@ -339,7 +339,7 @@ impl Child {
         self.pending.entry(sent.generation).or_default().sent += 1.0;
         let now = sent.at;
         let was_on_trial = self.is_on_trial(now);
-        // Of more packets nobody could tell which of them a frame covers.
+        // Nobody could tell which of more packets a frame covers.
         if self.flight.len() >= 2 * MOST_IN_FLIGHT {
             self.land();
         }

@@ -46,7 +46,7 @@ enum Worth {
     Now,
 }
 
-/// What a child says of itself with each frame.
+/// A child's word of itself, which goes with each frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Said<'a> {
     /// Number of the frame.
