@@ -251,10 +251,11 @@ impl Stack {
         self.control.route.trust.revocations()
     }
 
-    /// Returns the number of changes of keys, certificates and revocations since the start.
+    /// Returns a number that grows when keys, certificates and revocations are to be saved. Changes
+    /// that can wait are saved together, and new names of known nodes once in an hour.
     #[must_use]
     pub fn identity_changes(&self) -> u64 {
-        self.control.route.trust.changes()
+        self.control.route.trust.saves()
     }
 
     /// Returns the nodes under whose ids states were told lately that are not theirs.

@@ -268,6 +268,7 @@ impl Route {
         }
 
         let neighbors = link.heard();
+        self.trust.handle_timeout(&neighbors, now);
         self.doubt_links_to(gone, &neighbors);
 
         // Hearers depend on the whole topology, so they are computed anew only now and then.
@@ -431,7 +432,8 @@ impl Route {
         // The signature covers the whole state, so a change is checked after it was applied.
         let signature = told.signature.as_ref();
         let contents = state::signed_contents(origin, &state);
-        let claim = Claim { origin, state: &state, signature, sender };
+        let is_name_borne = self.is_name_borne(origin, &state.name);
+        let claim = Claim { origin, state: &state, signature, sender, is_name_borne };
         match self.trust.judge(claim, &contents, cx.now) {
             Verdict::Believed => {}
             Verdict::Exhausted => return cx.counters.drop(DropReason::Full),

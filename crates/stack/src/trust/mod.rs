@@ -6,12 +6,15 @@
 //!
 //! Keys travel on demand. A node that hears a signed state and lacks the key asks the neighbour
 //! that told it; the answer is a broadcast, from which others learn, too. Lists of revocations are
-//! told to all neighbours when they are new, and when a neighbour is new.
+//! told to all neighbours when they are new, and to those that say they have older ones.
 
+mod checks;
 mod frame;
+mod network;
 
-pub use frame::{CERTIFICATES, KEYS, KEYS_WANTED, REVOCATIONS};
-use frame::{Certificates, Keys, NodeKey};
+use checks::Checks;
+pub use frame::{CERTIFICATES, KEYS, KEYS_WANTED, KNOWN_LISTS, REVOCATIONS};
+use frame::{Certificates, Keys, KnownList, KnownLists, NodeKey};
 pub(crate) use frame::{KeysWanted, LAYOUTS};
 use ncmesh_engine::Malformed;
 use ncmesh_engine::time::{Duration, Instant};
@@ -22,6 +25,7 @@ use ncmesh_wire::identity::{
     Authority, Certificate, PublicKey, Purpose, Rejection, Revocations, SecretKey, Signature,
 };
 use ncmesh_wire::{NodeId, Record, Writer};
+use network::Network;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most nodes whose key or certificate is kept: as many as link states.
@@ -37,20 +41,22 @@ const MAX_REQUESTS: u32 = 5;
 /// Pauses between requests for the same key.
 const REQUEST_PAUSES: Backoff =
     Backoff { first: Duration::from_millis(300), longest: Duration::from_millis(4_800) };
-/// Time in which an answer serves all who ask.
-const ANSWERED: Duration = Duration::from_millis(250);
-/// Failed checks of signatures that a neighbour may cause in a second, and at once.
-const FAILURES_PER_S: f64 = 5.0;
-const MOST_FAILURES: f64 = 50.0;
-/// Most neighbours whose failed checks are counted.
-const MAX_BUDGETS: usize = 1_024;
+/// Pauses between answers that tell the same key. They double while it is asked for again and
+/// again, by any node: an id costs nothing, so a budget for each one would bound nothing.
+const ANSWER_PAUSES: Backoff =
+    Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(16) };
+/// Number of pauses without a request after which they begin again with the first.
+const QUIET_PAUSES: u32 = 4;
+/// Pause between two writes of what must survive a restart, for each key known, and at least. A
+/// file has about 80 bytes for a key, so at most 8 kB are written in a second.
+const SAVE_PAUSE_PER_KEY: Duration = Duration::from_millis(10);
+const LEAST_SAVE_PAUSE: Duration = Duration::from_secs(1);
+/// Pause between two writes because pinned nodes have other names. Flash wears out, and a node may
+/// change its name as often as it likes.
+const RENAME_PAUSE: Duration = Duration::from_secs(3600);
 /// Most nodes whose conflicts are remembered, and for how long.
 const MAX_CONFLICTS: usize = 1_024;
 const CONFLICT_TIME: Duration = Duration::from_secs(600);
-/// How often a list of revocations is told when it is new.
-const LIST_TELLS: u8 = 3;
-/// Time between two such frames.
-const LIST_PAUSE: Duration = Duration::from_millis(400);
 
 ncmesh_engine::choices! {
     /// Ways to trust other nodes.
@@ -149,6 +155,8 @@ pub(crate) struct Claim<'a> {
     pub signature: Option<&'a Signature>,
     /// Neighbour that told it.
     pub sender: NodeId,
+    /// Whether a node without an identity has had its name longer.
+    pub is_name_borne: bool,
 }
 
 /// Nodes about which an answer brought news.
@@ -172,6 +180,8 @@ pub(crate) struct Asked {
 struct Candidate {
     key: PublicKey,
     at: Instant,
+    /// Neighbour that told it.
+    teller: NodeId,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -181,13 +191,21 @@ struct Want {
     tries: u32,
     /// Whether the next request was put off, because another node asked.
     is_put_off: bool,
+    /// Whether a false key was told, so that now only `from` is believed.
+    is_strict: bool,
 }
 
-/// Failed checks that a neighbour may still cause, as of a time.
+/// Last answer that told a key, and how often the pause before the next one is doubled.
 #[derive(Clone, Copy, Debug)]
-struct Budget {
-    failures: f64,
+struct Answered {
     at: Instant,
+    doublings: u32,
+}
+
+impl Answered {
+    fn pause(self) -> Duration {
+        ANSWER_PAUSES.pause(self.doublings)
+    }
 }
 
 /// Time of the own clock at a moment, seconds since 1970.
@@ -195,21 +213,6 @@ struct Budget {
 struct Clock {
     unix_s: u64,
     at: Instant,
-}
-
-/// Networks that count, and revocations that neighbours are still told.
-#[derive(Debug)]
-struct Network {
-    authority: Authority,
-    tells: u8,
-    next_tell: Instant,
-}
-
-impl Network {
-    /// Tells every list once, unless that is under way.
-    fn tell_all(&mut self) {
-        self.tells = self.tells.max(self.authority.revocations().len() as u8);
-    }
 }
 
 #[derive(Debug)]
@@ -232,15 +235,20 @@ pub(crate) struct Trust {
     wanted: BTreeMap<NodeId, Want>,
     /// Nodes whose keys neighbours asked for, and when each was told last.
     answers: BTreeSet<NodeId>,
-    answered: BTreeMap<NodeId, Instant>,
+    answered: BTreeMap<NodeId, Answered>,
     /// When something was last said under a node's id that was not the node's.
     conflicts: BTreeMap<NodeId, Instant>,
-    budgets: BTreeMap<NodeId, Budget>,
+    checks: Checks,
     clock: Option<Clock>,
     /// Number of pauses so far, from which they differ.
     pauses: u16,
-    /// Number of changes of what must survive a restart.
-    changes: u64,
+    /// Number of times that what must survive a restart was to be saved.
+    saves: u64,
+    /// Whether a key is not saved yet, or a name, and when each may be.
+    is_unsaved: bool,
+    is_renamed: bool,
+    next_save: Instant,
+    next_rename: Instant,
 }
 
 impl Trust {
@@ -264,8 +272,7 @@ impl Trust {
                     known.insert(certificate.node, Known::certified(certificate));
                 }
                 known.insert(me, Known::certified(certificate));
-                let network = Network { authority, tells: 0, next_tell: Instant::default() };
-                (Mode::Network(network), Some(key))
+                (Mode::Network(Network::new(authority)), Some(key))
             }
         };
 
@@ -279,10 +286,14 @@ impl Trust {
             answers: BTreeSet::new(),
             answered: BTreeMap::new(),
             conflicts: BTreeMap::new(),
-            budgets: BTreeMap::new(),
+            checks: Checks::default(),
             clock: None,
             pauses: 0,
-            changes: 0,
+            saves: 0,
+            is_unsaved: false,
+            is_renamed: false,
+            next_save: Instant::default(),
+            next_rename: Instant::default(),
         }
     }
 
@@ -298,9 +309,31 @@ impl Trust {
         self.known.get(&node)
     }
 
-    /// Returns the number of changes of keys, certificates and revocations since the start.
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes
+    /// Returns how often keys, certificates and revocations were to be saved since the start.
+    pub(crate) fn saves(&self) -> u64 {
+        self.saves
+    }
+
+    /// Does what falls due with time; `neighbors` are the nodes heard.
+    pub(crate) fn handle_timeout(&mut self, neighbors: &BTreeSet<NodeId>, now: Instant) {
+        let is_rename_due = self.is_renamed && now >= self.next_rename;
+        if (self.is_unsaved && now >= self.next_save) || is_rename_due {
+            self.saves += 1;
+            self.is_unsaved = false;
+            self.is_renamed = false;
+            let pause = SAVE_PAUSE_PER_KEY * self.known.len() as u32;
+            self.next_save = now + pause.max(LEAST_SAVE_PAUSE);
+            self.next_rename = now + RENAME_PAUSE;
+        }
+
+        // Ids that a member invents have no certificates, and are not asked.
+        if matches!(&self.mode, Mode::Network(network) if network.may_ask(now)) {
+            let members = neighbors.iter().copied().filter(|node| self.is_certified(*node, now));
+            let members: Vec<NodeId> = members.collect();
+            if let Mode::Network(network) = &mut self.mode {
+                network.ask(members, now);
+            }
+        }
     }
 
     /// Returns the lists of revocations that count.
@@ -338,6 +371,18 @@ impl Trust {
         certificate.is_some_and(|c| network.authority.is_valid(c, self.clock(now)).is_err())
     }
 
+    /// Returns whether a node has a certificate that counts.
+    fn is_certified(&self, node: NodeId, now: Instant) -> bool {
+        let has_one = self.known.get(&node).is_some_and(|known| known.certificate.is_some());
+        has_one && !self.is_outcast(node, now)
+    }
+
+    /// Returns whether a node would be pinned with this name, and is not yet.
+    pub(crate) fn takes_name(&self, node: NodeId, name: &str) -> bool {
+        let is_new = self.known.get(&node).is_none_or(|known| known.name != name);
+        matches!(self.mode, Mode::FirstUse) && is_new
+    }
+
     /// Returns whether a node's first signed state will pin it to its key.
     pub(crate) fn awaits_key(&self, node: NodeId) -> bool {
         matches!(self.mode, Mode::FirstUse) && !self.known.contains_key(&node)
@@ -372,7 +417,7 @@ impl Trust {
 
     /// Judges a state whose signed `contents` are these.
     pub(crate) fn judge(&mut self, claim: Claim<'_>, contents: &[u8], now: Instant) -> Verdict {
-        let Claim { origin, state, signature, sender } = claim;
+        let Claim { origin, state, signature, sender, is_name_borne } = claim;
         if matches!(self.mode, Mode::Key) {
             self.carry_key(claim, contents, now);
             return Verdict::Believed;
@@ -390,23 +435,24 @@ impl Trust {
         };
 
         // An unconfirmed key will do: the signature that it verifies confirms it.
-        let candidate = self.candidates.get(&origin).map(|candidate| candidate.key);
-        let Some(key) = known.or(candidate) else {
+        let candidate = self.candidates.get(&origin).copied();
+        let Some(key) = known.or(candidate.map(|candidate| candidate.key)) else {
             self.want(origin, sender, now);
             return Verdict::KeyMissing;
         };
 
-        // A check costs time. A neighbour whose states keep failing may cause few of them.
-        if !self.may_check(sender, now) {
+        // A check costs time, so lies may cause few of them.
+        if !self.checks.may_check(sender, now) {
             return Verdict::Exhausted;
         }
         if !key.has_signed(Purpose::LinkState, contents, signature) {
-            self.charge(sender);
-            if self.candidates.remove(&origin).is_some() {
-                // Somebody told a false key.
-                self.want(origin, sender, now);
+            // With an unconfirmed key it is not known which of the two is false.
+            if let Some(Candidate { teller, .. }) = self.candidates.remove(&origin) {
+                self.checks.note_failure(teller);
+                self.want_strictly(origin, sender, now);
                 return Verdict::KeyMissing;
             }
+            self.checks.note_failure(sender);
             self.note_conflict(origin, now);
             // The network's holder may have given the node another key meanwhile.
             if self.known.get(&origin).is_some_and(|known| known.certificate.is_some()) {
@@ -416,9 +462,11 @@ impl Trust {
         }
 
         // The key is right. In a network the certificate bounds what the node may say, too.
+        self.checks.note_success(sender, now);
         let known = self.known.get(&origin);
         let Some(certificate) = known.and_then(|known| known.certificate.as_ref()) else {
-            return self.pin(origin, &state.name, key);
+            let name = if is_name_borne { "" } else { state.name.as_str() };
+            return self.pin(origin, name, key);
         };
         let is_permitted = state.name == certificate.name
             && state.profile.prefixes.iter().all(|prefix| certificate.permits(prefix));
@@ -436,36 +484,41 @@ impl Trust {
     fn carry_key(&mut self, claim: Claim<'_>, contents: &[u8], now: Instant) {
         let Claim { origin, signature, sender, .. } = claim;
         let Some(signature) = signature else { return };
-        if let Some(Candidate { key, .. }) = self.candidates.get(&origin).copied() {
-            if !self.may_check(sender, now)
-                || key.has_signed(Purpose::LinkState, contents, signature)
-            {
-                return;
-            }
-            self.charge(sender);
-            self.candidates.remove(&origin);
+        let Some(Candidate { key, teller, .. }) = self.candidates.get(&origin).copied() else {
+            return self.want(origin, sender, now);
+        };
+        if !self.checks.may_check(sender, now) {
+            return;
         }
-        self.want(origin, sender, now);
+        if key.has_signed(Purpose::LinkState, contents, signature) {
+            return self.checks.note_success(sender, now);
+        }
+        self.checks.note_failure(teller);
+        self.candidates.remove(&origin);
+        self.want_strictly(origin, sender, now);
     }
 
-    /// Pins a node to a key under which it signed a state, and takes note of its name if it is no
-    /// other node's.
+    /// Pins a node to a key under which it signed a state, and takes note of its name, if it may
+    /// have one and no other node has it.
     fn pin(&mut self, node: NodeId, name: &str, key: PublicKey) -> Verdict {
         // A name belongs to the node that had it first. Another node is pinned without one.
         let is_free = self.owner(name).is_none_or(|owner| owner == node);
+        let name = if is_free { name } else { "" };
         let is_full = self.known.len() >= MAX_KEYS;
         match self.known.get_mut(&node) {
-            Some(known) if is_free && known.name != name => name.clone_into(&mut known.name),
-            Some(_) => return Verdict::Believed,
+            Some(known) if !name.is_empty() && known.name != name => {
+                name.clone_into(&mut known.name);
+                self.is_renamed = true;
+            }
+            Some(_) => {}
             None if is_full => return Verdict::Exhausted,
             None => {
-                let name = if is_free { name.to_owned() } else { String::new() };
-                self.known.insert(node, Known { name, key, certificate: None });
+                self.known.insert(node, Known { name: name.to_owned(), key, certificate: None });
                 self.candidates.remove(&node);
+                self.is_unsaved = true;
             }
         }
 
-        self.changes += 1;
         Verdict::Believed
     }
 
@@ -474,29 +527,22 @@ impl Trust {
         self.conflicts.insert(node, now);
     }
 
-    fn may_check(&mut self, sender: NodeId, now: Instant) -> bool {
-        make_room(&mut self.budgets, &sender, MAX_BUDGETS, |budget| budget.at);
-        let full = Budget { failures: MOST_FAILURES, at: now };
-        let budget = self.budgets.entry(sender).or_insert(full);
-        let earned = FAILURES_PER_S * now.since(budget.at).as_secs_f64();
-        *budget = Budget { failures: (budget.failures + earned).min(MOST_FAILURES), at: now };
-        budget.failures >= 1.0
-    }
-
-    fn charge(&mut self, sender: NodeId) {
-        if let Some(budget) = self.budgets.get_mut(&sender) {
-            budget.failures -= 1.0;
-        }
-    }
-
     // ---- keys on demand
 
     /// Asks `from` for the key of a node until it comes.
     pub(crate) fn want(&mut self, node: NodeId, from: NodeId, now: Instant) {
         if self.wanted.len() < MAX_WANTED || self.wanted.contains_key(&node) {
             let due = now + REQUEST_WAIT.mul_f64(self.jitter());
-            let want = Want { from, due, tries: 0, is_put_off: false };
+            let want = Want { from, due, tries: 0, is_put_off: false, is_strict: false };
             self.wanted.entry(node).or_insert(want).from = from;
+        }
+    }
+
+    /// The same after a false key was told. Only what `from` says is believed then.
+    fn want_strictly(&mut self, node: NodeId, from: NodeId, now: Instant) {
+        self.want(node, from, now);
+        if let Some(want) = self.wanted.get_mut(&node) {
+            want.is_strict = true;
         }
     }
 
@@ -526,10 +572,11 @@ impl Trust {
         }
 
         // One broadcast answers all that ask within a short time.
-        self.answered.retain(|_, at| now.since(*at) < ANSWERED);
+        self.answered.retain(|_, told| now.since(told.at) < QUIET_PAUSES * told.pause());
         for node in nodes {
             let is_had = self.known.contains_key(&node) || self.candidates.contains_key(&node);
-            let is_due = is_had && !self.answered.contains_key(&node);
+            let told = self.answered.get(&node);
+            let is_due = is_had && told.is_none_or(|told| now.since(told.at) >= told.pause());
             if is_due && self.answers.len() < MAX_WANTED {
                 self.answers.insert(node);
             }
@@ -538,12 +585,22 @@ impl Trust {
     }
 
     /// Handles keys that a neighbour told.
-    pub(crate) fn handle_keys(&mut self, body: &[u8], now: Instant) -> Result<Learned, Malformed> {
+    pub(crate) fn handle_keys(
+        &mut self,
+        teller: NodeId,
+        body: &[u8],
+        now: Instant,
+    ) -> Result<Learned, Malformed> {
         let Keys { keys } = Keys::from_body(body)?;
-        Ok(self.note_keys(keys, now))
+        Ok(self.note_keys(teller, keys, now))
     }
 
-    fn note_keys(&mut self, keys: impl IntoIterator<Item = NodeKey>, now: Instant) -> Learned {
+    fn note_keys(
+        &mut self,
+        teller: NodeId,
+        keys: impl IntoIterator<Item = NodeKey>,
+        now: Instant,
+    ) -> Learned {
         let mut learned = Learned::default();
         if matches!(self.mode, Mode::Network(_)) {
             return learned;
@@ -556,11 +613,19 @@ impl Trust {
                 continue;
             }
 
+            // After a lie, or many, only the neighbour that was asked is believed.
+            let want = self.wanted.get(&node).copied();
+            let is_asked = want.is_some_and(|want| want.from == teller);
+            let is_strict = want.is_some_and(|want| want.is_strict);
+            if !is_asked && (is_strict || !self.checks.may_check(teller, now)) {
+                continue;
+            }
+
             // A key that was asked for finds room in any case. Unasked ones end at the bound.
-            let want = self.wanted.remove(&node);
+            self.wanted.remove(&node);
             if want.is_some() || self.candidates.len() < MAX_CANDIDATES {
                 make_room(&mut self.candidates, &node, MAX_CANDIDATES, |candidate| candidate.at);
-                self.candidates.insert(node, Candidate { key, at: now });
+                self.candidates.insert(node, Candidate { key, at: now, teller });
             }
             learned.wanted.extend(want.map(|want| Asked { node, from: want.from }));
         }
@@ -578,7 +643,7 @@ impl Trust {
         if !matches!(self.mode, Mode::Network(_)) {
             // Outside a network a certificate is as good as a bare key.
             let bare = |c: Certificate| NodeKey { node: c.node, key: c.key };
-            return Ok(self.note_keys(certificates.into_iter().map(bare), now));
+            return Ok(self.note_keys(sender, certificates.into_iter().map(bare), now));
         }
 
         let mut learned = Learned::default();
@@ -595,16 +660,16 @@ impl Trust {
             // Cheap checks first, so that copies cost no signature check.
             let before = before.map(|known| known.key);
             let has_room = before.is_some() || self.known.len() < MAX_KEYS;
-            if node == self.me || !is_new || !has_room || !self.may_check(sender, now) {
+            if node == self.me || !is_new || !has_room || !self.checks.may_check(sender, now) {
                 continue;
             }
 
             let Mode::Network(network) = &mut self.mode else { break };
             match network.authority.admit(&certificate, clock) {
-                Ok(_) => {}
+                Ok(()) => self.checks.note_success(sender, now),
                 // Only this one shows that somebody lies: others told it in good faith.
                 Err(Rejection::Signature) => {
-                    self.charge(sender);
+                    self.checks.note_failure(sender);
                     continue;
                 }
                 Err(_) => continue,
@@ -615,7 +680,7 @@ impl Trust {
                 learned.void.push(node);
             }
             self.known.insert(node, Known::certified(certificate));
-            self.changes += 1;
+            self.is_unsaved = true;
 
             let want = self.wanted.remove(&node);
             learned.wanted.extend(want.map(|want| Asked { node, from: want.from }));
@@ -631,35 +696,47 @@ impl Trust {
         now: Instant,
     ) -> Result<bool, Malformed> {
         let list = Revocations::parse(body)?;
-        if !self.may_check(sender, now) {
+        if !self.checks.may_check(sender, now) {
             return Ok(false);
         }
 
-        let id = list.network;
-        let number = list.number;
-        match self.revoke(list) {
-            Ok(()) => return Ok(true),
-            Err(Rejection::Old) => {
-                let Mode::Network(network) = &mut self.mode else { return Ok(false) };
-                // A neighbour that comes from another part of the mesh knows less.
-                let mut known = network.authority.revocations().iter();
-                if known.any(|list| list.network == id && list.number > number) {
-                    network.tell_all();
-                }
-            }
+        let told = KnownList { network: list.network, number: list.number };
+        let revoked = self.revoke(list, now);
+        match revoked {
+            Ok(()) => self.checks.note_success(sender, now),
             // Only a false signature shows that somebody lies.
-            Err(Rejection::Signature) => self.charge(sender),
+            Err(Rejection::Signature) => self.checks.note_failure(sender),
             Err(_) => {}
         }
-        Ok(false)
+        // A neighbour that comes from another part of the mesh may know less.
+        if matches!(revoked, Ok(()) | Err(Rejection::Old))
+            && let Mode::Network(network) = &mut self.mode
+        {
+            network.note_list(sender, told, now);
+        }
+        Ok(revoked.is_ok())
+    }
+
+    /// Handles the numbers of the lists that `sender` has.
+    pub(crate) fn handle_known_lists(
+        &mut self,
+        sender: NodeId,
+        body: &[u8],
+        now: Instant,
+    ) -> Result<(), Malformed> {
+        let known = KnownLists::from_body(body)?;
+        if let Mode::Network(network) = &mut self.mode {
+            network.handle_known(self.me, sender, &known, now);
+        }
+        Ok(())
     }
 
     /// Takes a list of revocations, and tells it from now on.
-    pub(crate) fn revoke(&mut self, list: Revocations) -> Result<(), Rejection> {
+    pub(crate) fn revoke(&mut self, list: Revocations, now: Instant) -> Result<(), Rejection> {
         let Mode::Network(network) = &mut self.mode else { return Err(Rejection::OtherNetwork) };
-        network.authority.revoke(list)?;
-        network.tells = LIST_TELLS;
-        self.changes += 1;
+        network.revoke(list, now)?;
+        // It is saved at once: a node that restarts must not let a stolen one in again.
+        self.saves += 1;
         Ok(())
     }
 
@@ -668,12 +745,10 @@ impl Trust {
         self.known.keys().copied().filter(|node| self.is_outcast(*node, now)).collect()
     }
 
-    /// Notes that a neighbour is new, so that it is told the revocations.
-    pub(crate) fn note_new_neighbor(&mut self) {
-        if let Mode::Network(network) = &mut self.mode
-            && !network.authority.revocations().is_empty()
-        {
-            network.tell_all();
+    /// Notes that a neighbour is new, and may not have the revocations.
+    pub(crate) fn note_new_neighbor(&mut self, node: NodeId, now: Instant) {
+        if let Mode::Network(network) = &mut self.mode {
+            network.note_new_neighbor(node, now);
         }
     }
 
@@ -682,13 +757,13 @@ impl Trust {
     /// Returns when, later than `after`, a frame is due.
     pub(crate) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         let wants = self.wanted.values().map(|want| want.due);
-        wants.chain(self.next_tell()).filter(|due| *due > after).min()
+        wants.chain(self.lists_due()).filter(|due| *due > after).min()
     }
 
-    fn next_tell(&self) -> Option<Instant> {
+    fn lists_due(&self) -> Option<Instant> {
         match &self.mode {
-            Mode::Network(network) if network.tells > 0 => Some(network.next_tell),
-            _ => None,
+            Mode::Network(network) => network.due(),
+            Mode::Key | Mode::FirstUse => None,
         }
     }
 
@@ -696,27 +771,19 @@ impl Trust {
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         !self.answers.is_empty()
             || self.wanted.values().any(|want| want.due <= now)
-            || self.next_tell().is_some_and(|at| at <= now)
+            || self.lists_due().is_some_and(|at| at <= now)
     }
 
     /// Writes the frame that is due into a body of at most `mtu` bytes. Returns its kind.
     pub(crate) fn fill(&mut self, mtu: usize, now: Instant, out: &mut Vec<u8>) -> Option<u8> {
         let start = out.len();
-        if let Mode::Network(network) = &mut self.mode
-            && network.tells > 0
-            && network.next_tell <= now
-        {
-            network.tells -= 1;
-            network.next_tell = now + LIST_PAUSE;
-            // One list after the other: there are two during a change of the network's key.
-            let lists = network.authority.revocations();
-            let list = lists.get(usize::from(network.tells) % lists.len().max(1))?;
-            list.write(out);
-            if out.len() - start > mtu {
-                out.truncate(start);
-                return None;
+        if let Mode::Network(network) = &mut self.mode {
+            if network.fill_list(mtu, now, out) {
+                return Some(REVOCATIONS);
             }
-            return Some(REVOCATIONS);
+            if network.fill_known(now, out) {
+                return Some(KNOWN_LISTS);
+            }
         }
 
         // Requests to the same neighbour go together, also those due soon.
@@ -758,7 +825,10 @@ impl Trust {
             }
 
             self.answers.remove(&node);
-            self.answered.insert(node, now);
+            // Entries end after some quiet, so one that is there was asked for again soon.
+            let before = self.answered.get(&node);
+            let doublings = before.map_or(0, |told| told.doublings + 1);
+            self.answered.insert(node, Answered { at: now, doublings });
         }
 
         let kind = if matches!(self.mode, Mode::Network(_)) { CERTIFICATES } else { KEYS };
@@ -772,6 +842,53 @@ pub(crate) fn is_well_formed(kind: u8, body: &[u8]) -> bool {
         KEYS_WANTED => KeysWanted::from_body(body).is_ok(),
         KEYS => Keys::from_body(body).is_ok(),
         CERTIFICATES => Certificates::from_body(body).is_ok(),
+        KNOWN_LISTS => KnownLists::from_body(body).is_ok(),
         _ => Revocations::parse(body).is_ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(s: u64) -> Instant {
+        Instant::from_nanos(s * 1_000_000_000)
+    }
+
+    fn key(seed: u8) -> SecretKey {
+        SecretKey::new(&[seed; 32].into())
+    }
+
+    fn first_use() -> Trust {
+        let first_use = FirstUse { key: key(1), pins: Vec::new() };
+        Trust::new(TrustConfig::FirstUse(Box::new(first_use)), NodeId(1), "n1")
+    }
+
+    #[test]
+    fn new_names_of_a_node_are_saved_once_in_an_hour() {
+        let mut trust = first_use();
+        for second in 0..2 * 3600 {
+            let name = format!("m{second}");
+            assert_eq!(trust.pin(NodeId(2), &name, key(2).public()), Verdict::Believed);
+            trust.handle_timeout(&BTreeSet::new(), at(second));
+            assert_eq!(trust.owner(&name), Some(NodeId(2)));
+        }
+        assert!((2..=3).contains(&trust.saves()), "{} writes", trust.saves());
+    }
+
+    #[test]
+    fn the_more_keys_are_known_the_more_seldom_they_are_saved() {
+        let mut trust = first_use();
+        trust.pin(NodeId(2), "n2", key(2).public());
+        trust.handle_timeout(&BTreeSet::new(), at(1));
+        assert_eq!(trust.saves(), 1, "the first is saved at once");
+        for second in 2..1002 {
+            for index in 0..10 {
+                trust.pin(NodeId(10 * second + index), "", key(3).public());
+            }
+            trust.handle_timeout(&BTreeSet::new(), at(second.into()));
+        }
+        assert_eq!(trust.known().count(), 10_002);
+        assert!((10..60).contains(&trust.saves()), "{} writes", trust.saves());
     }
 }
