@@ -41,6 +41,10 @@ const MAX_REQUESTS: u32 = 5;
 /// Pauses between requests for the same key.
 const REQUEST_PAUSES: Backoff =
     Backoff { first: Duration::from_millis(300), longest: Duration::from_millis(4_800) };
+/// Most times in [`TELLS_TIME`] that a key goes with the whole states of its node. These are told
+/// to nodes that lack the state, and as a rule those of a node that is new lack its key as well.
+const MOST_TELLS: u8 = 4;
+const TELLS_TIME: Duration = Duration::from_secs(600);
 /// Pauses between answers that tell the same key. They double while it is asked for again and
 /// again, by any node: an id costs nothing, so a budget for each one would bound nothing.
 const ANSWER_PAUSES: Backoff =
@@ -153,6 +157,8 @@ pub(crate) struct Claim<'a> {
     pub origin: NodeId,
     pub state: &'a LinkState,
     pub signature: Option<&'a Signature>,
+    /// Key of the origin, if it came with the state.
+    pub key: Option<PublicKey>,
     /// Neighbour that told it.
     pub sender: NodeId,
     /// Whether a node without an identity has had its name longer.
@@ -182,6 +188,21 @@ struct Candidate {
     at: Instant,
     /// Neighbour that told it.
     teller: NodeId,
+    /// Whether a state bears its signature, where that pins no node to it.
+    is_confirmed: bool,
+}
+
+impl Candidate {
+    fn new(key: PublicKey, teller: NodeId, now: Instant) -> Self {
+        Self { key, at: now, teller, is_confirmed: false }
+    }
+}
+
+/// How often a key was told with states, since a time.
+#[derive(Clone, Copy, Debug)]
+struct Tells {
+    count: u8,
+    since: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -236,6 +257,8 @@ pub(crate) struct Trust {
     /// Nodes whose keys neighbours asked for, and when each was told last.
     answers: BTreeSet<NodeId>,
     answered: BTreeMap<NodeId, Answered>,
+    /// Keys that were told with states.
+    told: BTreeMap<NodeId, Tells>,
     /// When something was last said under a node's id that was not the node's.
     conflicts: BTreeMap<NodeId, Instant>,
     checks: Checks,
@@ -285,6 +308,7 @@ impl Trust {
             wanted: BTreeMap::new(),
             answers: BTreeSet::new(),
             answered: BTreeMap::new(),
+            told: BTreeMap::new(),
             conflicts: BTreeMap::new(),
             checks: Checks::default(),
             clock: None,
@@ -417,7 +441,7 @@ impl Trust {
 
     /// Judges a state whose signed `contents` are these.
     pub(crate) fn judge(&mut self, claim: Claim<'_>, contents: &[u8], now: Instant) -> Verdict {
-        let Claim { origin, state, signature, sender, is_name_borne } = claim;
+        let Claim { origin, state, signature, key: told_key, sender, is_name_borne } = claim;
         if matches!(self.mode, Mode::Key) {
             self.carry_key(claim, contents, now);
             return Verdict::Believed;
@@ -434,8 +458,12 @@ impl Trust {
             return Verdict::Refused;
         };
 
-        // An unconfirmed key will do: the signature that it verifies confirms it.
-        let candidate = self.candidates.get(&origin).copied();
+        // An unconfirmed key will do: the signature that it verifies confirms it. One that comes
+        // with the state goes before one that any node may have told. In a network a key means
+        // nothing without its certificate.
+        let told_key = told_key.filter(|_| matches!(self.mode, Mode::FirstUse));
+        let with_state = told_key.map(|key| Candidate::new(key, sender, now));
+        let candidate = with_state.or_else(|| self.candidates.get(&origin).copied());
         let Some(key) = known.or(candidate.map(|candidate| candidate.key)) else {
             self.want(origin, sender, now);
             return Verdict::KeyMissing;
@@ -447,8 +475,12 @@ impl Trust {
         }
         if !key.has_signed(Purpose::LinkState, contents, signature) {
             // With an unconfirmed key it is not known which of the two is false.
-            if let Some(Candidate { teller, .. }) = self.candidates.remove(&origin) {
+            if let (None, Some(Candidate { teller, .. })) = (known, candidate) {
                 self.checks.note_failure(teller);
+                if with_state.is_some() {
+                    return Verdict::Refused;
+                }
+                self.candidates.remove(&origin);
                 self.want_strictly(origin, sender, now);
                 return Verdict::KeyMissing;
             }
@@ -482,20 +514,28 @@ impl Trust {
     /// Fetches the key of a signed state that this node believes in any case, so that others with
     /// identities can have it from here.
     fn carry_key(&mut self, claim: Claim<'_>, contents: &[u8], now: Instant) {
-        let Claim { origin, signature, sender, .. } = claim;
+        let Claim { origin, signature, key: told_key, sender, .. } = claim;
         let Some(signature) = signature else { return };
-        let Some(Candidate { key, teller, .. }) = self.candidates.get(&origin).copied() else {
-            return self.want(origin, sender, now);
-        };
+        let with_state = told_key.map(|key| Candidate::new(key, sender, now));
+        let candidate = with_state.or_else(|| self.candidates.get(&origin).copied());
+        let Some(candidate) = candidate else { return self.want(origin, sender, now) };
         if !self.checks.may_check(sender, now) {
             return;
         }
-        if key.has_signed(Purpose::LinkState, contents, signature) {
-            return self.checks.note_success(sender, now);
+
+        if candidate.key.has_signed(Purpose::LinkState, contents, signature) {
+            self.checks.note_success(sender, now);
+            self.wanted.remove(&origin);
+            make_room(&mut self.candidates, &origin, MAX_CANDIDATES, |candidate| candidate.at);
+            self.candidates.insert(origin, Candidate { is_confirmed: true, ..candidate });
+            return;
         }
-        self.checks.note_failure(teller);
-        self.candidates.remove(&origin);
-        self.want_strictly(origin, sender, now);
+
+        self.checks.note_failure(candidate.teller);
+        if with_state.is_none() {
+            self.candidates.remove(&origin);
+            self.want_strictly(origin, sender, now);
+        }
     }
 
     /// Pins a node to a key under which it signed a state, and takes note of its name, if it may
@@ -515,6 +555,7 @@ impl Trust {
             None => {
                 self.known.insert(node, Known { name: name.to_owned(), key, certificate: None });
                 self.candidates.remove(&node);
+                self.wanted.remove(&node);
                 self.is_unsaved = true;
             }
         }
@@ -538,7 +579,31 @@ impl Trust {
         }
     }
 
-    /// The same after a false key was told. Only what `from` says is believed then.
+    /// Returns the key of a node if it is to go with the whole state that is told next.
+    pub(crate) fn key_to_tell(&self, node: NodeId, now: Instant) -> Option<PublicKey> {
+        if matches!(self.mode, Mode::Network(_)) {
+            return None;
+        }
+        let is_recent = |told: &&Tells| now.since(told.since) < TELLS_TIME;
+        let told = self.told.get(&node).filter(is_recent);
+        let confirmed = self.candidates.get(&node).filter(|candidate| candidate.is_confirmed);
+        let key = self.known.get(&node).map(|known| known.key);
+        let key = key.or_else(|| confirmed.map(|candidate| candidate.key));
+        key.filter(|_| told.is_none_or(|told| told.count < MOST_TELLS))
+    }
+
+    /// Notes that the key of a node went with its state.
+    pub(crate) fn note_key_told(&mut self, node: NodeId, now: Instant) {
+        make_room(&mut self.told, &node, MAX_KEYS, |told| told.since);
+        let told = self.told.entry(node).or_insert(Tells { count: 0, since: now });
+        if now.since(told.since) >= TELLS_TIME {
+            *told = Tells { count: 0, since: now };
+        }
+        told.count += 1;
+    }
+
+    /// Asks `from` for the key of a node of which a false one was told. Only what `from` says is
+    /// believed then.
     fn want_strictly(&mut self, node: NodeId, from: NodeId, now: Instant) {
         self.want(node, from, now);
         if let Some(want) = self.wanted.get_mut(&node) {
@@ -625,7 +690,7 @@ impl Trust {
             self.wanted.remove(&node);
             if want.is_some() || self.candidates.len() < MAX_CANDIDATES {
                 make_room(&mut self.candidates, &node, MAX_CANDIDATES, |candidate| candidate.at);
-                self.candidates.insert(node, Candidate { key, at: now, teller });
+                self.candidates.insert(node, Candidate::new(key, teller, now));
             }
             learned.wanted.extend(want.map(|want| Asked { node, from: want.from }));
         }
