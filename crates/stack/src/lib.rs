@@ -17,6 +17,7 @@ mod peers;
 pub mod route;
 pub mod share;
 mod stack;
+mod statements;
 mod strangers;
 pub mod summary;
 mod transfers;

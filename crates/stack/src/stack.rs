@@ -13,6 +13,7 @@ use crate::egress::Egress;
 use crate::impostor::Impostor;
 use crate::link::HIDDEN;
 use crate::share::{HeardFrame, Lane, Share};
+use crate::statements::Statements;
 use crate::strangers::Strangers;
 use crate::transfers::{self, Transfers};
 use crate::trust::Known;
@@ -80,6 +81,7 @@ pub struct Stack {
     pub(crate) registry: Registry,
     pub(crate) engines: Vec<AnyEngine>,
     pub(crate) transfers: Transfers,
+    pub(crate) statements: Statements,
     /// One random stream per slot.
     pub(crate) rngs: Vec<ChaCha8Rng>,
     pub(crate) egress: Egress,
@@ -131,6 +133,7 @@ impl Stack {
             registry,
             engines,
             transfers: Transfers::default(),
+            statements: Statements::default(),
             counters: Counters::default(),
             events: VecDeque::new(),
             on_air: None,

@@ -165,6 +165,16 @@ pub(crate) struct Claim<'a> {
     pub is_name_borne: bool,
 }
 
+/// A statement with what is to be judged of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said<'a> {
+    pub origin: NodeId,
+    pub contents: &'a [u8],
+    pub signature: Option<&'a Signature>,
+    /// Neighbour that passed it on.
+    pub sender: NodeId,
+}
+
 /// Nodes about which an answer brought news.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
@@ -229,6 +239,25 @@ impl Answered {
     }
 }
 
+/// Makes pauses differ. Nodes that do not hear each other often want to say something because of the
+/// same frame: in step, their frames would collide again and again.
+#[derive(Debug)]
+struct Jitter {
+    me: NodeId,
+    /// Number of pauses so far.
+    pauses: u16,
+}
+
+impl Jitter {
+    /// Returns a factor from 0.5 to 1.5 for a pause.
+    fn factor(&mut self) -> f64 {
+        self.pauses = self.pauses.wrapping_add(1);
+        // Multiples of the golden ratio are spread evenly (Knuth, volume 3, 6.4).
+        let spread = (self.me.0 ^ self.pauses.wrapping_mul(0x3C6F)).wrapping_mul(0x9E37);
+        0.5 + f64::from(spread) / 65_536.0
+    }
+}
+
 /// Time of the own clock at a moment, seconds since 1970.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
@@ -263,8 +292,7 @@ pub(crate) struct Trust {
     conflicts: BTreeMap<NodeId, Instant>,
     checks: Checks,
     clock: Option<Clock>,
-    /// Number of pauses so far, from which they differ.
-    pauses: u16,
+    jitter: Jitter,
     /// Number of times that what must survive a restart was to be saved.
     saves: u64,
     /// Whether a key is not saved yet, or a name, and when each may be.
@@ -295,7 +323,7 @@ impl Trust {
                     known.insert(certificate.node, Known::certified(certificate));
                 }
                 known.insert(me, Known::certified(certificate));
-                (Mode::Network(Network::new(authority)), Some(key))
+                (Mode::Network(Network::new(authority, me)), Some(key))
             }
         };
 
@@ -312,7 +340,7 @@ impl Trust {
             conflicts: BTreeMap::new(),
             checks: Checks::default(),
             clock: None,
-            pauses: 0,
+            jitter: Jitter { me, pauses: 0 },
             saves: 0,
             is_unsaved: false,
             is_renamed: false,
@@ -511,6 +539,48 @@ impl Trust {
         Verdict::Refused
     }
 
+    /// Signs a statement of this node; `None` without an identity.
+    pub(crate) fn sign_statement(&self, contents: &[u8]) -> Option<Signature> {
+        self.own.as_ref().map(|key| key.sign(Purpose::Statement, contents))
+    }
+
+    /// Judges a statement in a frame.
+    pub(crate) fn judge_statement(&mut self, said: Said<'_>, now: Instant) -> Verdict {
+        let Said { origin, contents, signature, sender } = said;
+        let is_member = match self.mode {
+            Mode::Key => return Verdict::Believed,
+            Mode::FirstUse => true,
+            Mode::Network(_) => self.is_certified(origin, now),
+        };
+
+        // Only states pin nodes to keys. They come with the keys, and as soon as statements.
+        let known = self.known.get(&origin).map(|known| known.key);
+        match (known.filter(|_| is_member), signature) {
+            (Some(key), Some(signature)) => {
+                if !self.checks.may_check(sender, now) {
+                    return Verdict::Exhausted;
+                }
+                if key.has_signed(Purpose::Statement, contents, signature) {
+                    self.checks.note_success(sender, now);
+                    return Verdict::Believed;
+                }
+                self.checks.note_failure(sender);
+                Verdict::Refused
+            }
+            // A node without an identity.
+            (_, None) if known.is_none() && matches!(self.mode, Mode::FirstUse) => {
+                Verdict::Believed
+            }
+            (_, None) => Verdict::Refused,
+            (None, Some(_)) => {
+                if !self.candidates.contains_key(&origin) {
+                    self.want(origin, sender, now);
+                }
+                Verdict::KeyMissing
+            }
+        }
+    }
+
     /// Fetches the key of a signed state that this node believes in any case, so that others with
     /// identities can have it from here.
     fn carry_key(&mut self, claim: Claim<'_>, contents: &[u8], now: Instant) {
@@ -573,7 +643,7 @@ impl Trust {
     /// Asks `from` for the key of a node until it comes.
     pub(crate) fn want(&mut self, node: NodeId, from: NodeId, now: Instant) {
         if self.wanted.len() < MAX_WANTED || self.wanted.contains_key(&node) {
-            let due = now + REQUEST_WAIT.mul_f64(self.jitter());
+            let due = now + REQUEST_WAIT.mul_f64(self.jitter.factor());
             let want = Want { from, due, tries: 0, is_put_off: false, is_strict: false };
             self.wanted.entry(node).or_insert(want).from = from;
         }
@@ -609,16 +679,6 @@ impl Trust {
         if let Some(want) = self.wanted.get_mut(&node) {
             want.is_strict = true;
         }
-    }
-
-    /// Returns a factor from 0.5 to 1.5 for a pause. Nodes that do not hear each other often ask
-    /// for a key that the same hello made them want: in step, their requests would collide again
-    /// and again.
-    fn jitter(&mut self) -> f64 {
-        self.pauses = self.pauses.wrapping_add(1);
-        // Multiples of the golden ratio are spread evenly (Knuth, volume 3, 6.4).
-        let spread = (self.me.0 ^ self.pauses.wrapping_mul(0x3C6F)).wrapping_mul(0x9E37);
-        0.5 + f64::from(spread) / 65_536.0
     }
 
     /// Handles a request for keys.
@@ -791,7 +851,7 @@ impl Trust {
     ) -> Result<(), Malformed> {
         let known = KnownLists::from_body(body)?;
         if let Mode::Network(network) = &mut self.mode {
-            network.handle_known(self.me, sender, &known, now);
+            network.handle_known(sender, &known, now);
         }
         Ok(())
     }
@@ -853,7 +913,7 @@ impl Trust {
 
         // Requests to the same neighbour go together, also those due soon.
         if let Some(from) = self.wanted.values().find(|want| want.due <= now).map(|w| w.from) {
-            let jitter = self.jitter();
+            let jitter = self.jitter.factor();
             let room = mtu.saturating_sub(KeysWanted::LEN) / 2;
             let mut nodes = Vec::new();
             for (node, want) in &mut self.wanted {

@@ -5,6 +5,7 @@
 //! numbers in a short frame. It asks the others until they have answered, and tells the lists to
 //! those that have older ones. A mesh that has no list, or whose nodes all have it, sends nothing.
 
+use super::Jitter;
 use super::frame::{KnownList, KnownLists};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
@@ -21,8 +22,8 @@ const LIST_PAUSES: Backoff =
 /// Pauses between questions to neighbours that have not said which lists they have.
 const ASK_PAUSES: Backoff =
     Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(32) };
-/// Time in which all that is to be said about lists goes into one frame. Several neighbours may
-/// answer the same one.
+/// Mean time in which all that is to be said about lists goes into one frame. Several neighbours
+/// may answer the same one.
 const ANSWER_WAIT: Duration = Duration::from_millis(200);
 /// Most neighbours that one frame asks.
 const MAX_ASKED: usize = 64;
@@ -42,6 +43,8 @@ struct Confirmed {
 /// Networks that count, and what neighbours are still told or asked about their lists.
 #[derive(Debug)]
 pub(super) struct Network {
+    me: NodeId,
+    jitter: Jitter,
     pub(super) authority: Authority,
     tells: u8,
     next_tell: Instant,
@@ -56,8 +59,10 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn new(authority: Authority) -> Self {
+    pub(super) fn new(authority: Authority, me: NodeId) -> Self {
         Self {
+            me,
+            jitter: Jitter { me, pauses: 0 },
             authority,
             tells: 0,
             next_tell: Instant::default(),
@@ -102,13 +107,7 @@ impl Network {
     }
 
     /// Handles the numbers of the lists that `sender` has.
-    pub(super) fn handle_known(
-        &mut self,
-        me: NodeId,
-        sender: NodeId,
-        known: &KnownLists,
-        now: Instant,
-    ) {
+    pub(super) fn handle_known(&mut self, sender: NodeId, known: &KnownLists, now: Instant) {
         let lists: Vec<KnownList> =
             self.authority.ids().map(|NetworkId(id)| known.of(id)).collect();
         for list in lists {
@@ -118,13 +117,15 @@ impl Network {
                 self.answer(now);
             }
         }
-        if known.asked.contains(&me) {
+        if known.asked.contains(&self.me) {
             self.answer(now);
         }
     }
 
     fn answer(&mut self, now: Instant) {
-        self.answer_due.get_or_insert(now + ANSWER_WAIT);
+        if self.answer_due.is_none() {
+            self.answer_due = Some(now + ANSWER_WAIT.mul_f64(self.jitter.factor()));
+        }
     }
 
     /// Tells every list once, unless that is under way. Pauses grow while that is needed again.
@@ -166,7 +167,7 @@ impl Network {
 
         self.asked = members.into_iter().filter(lacks).take(MAX_ASKED).collect();
         if !self.asked.is_empty() {
-            self.next_ask = now + ASK_PAUSES.pause(self.asks);
+            self.next_ask = now + ASK_PAUSES.pause(self.asks).mul_f64(self.jitter.factor());
             self.asks += 1;
             self.answer(now);
         }

@@ -19,6 +19,8 @@ pub enum Purpose {
     Revocations,
     /// Link state of a node.
     LinkState,
+    /// Statement of a node in a frame that others pass on.
+    Statement,
 }
 
 impl Purpose {
@@ -28,6 +30,7 @@ impl Purpose {
             Self::Certificate => b"ncmesh certificate 1\n",
             Self::Revocations => b"ncmesh revocations 1\n",
             Self::LinkState => b"ncmesh link state 1\n",
+            Self::Statement => b"ncmesh statement 1\n",
         }
     }
 
