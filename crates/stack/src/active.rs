@@ -6,6 +6,7 @@
 
 use crate::control::{self, Arrival};
 use crate::link::FrameHeard;
+use crate::pairs::End;
 use crate::peers::Trust;
 use crate::share::{Lane, SentFrame};
 use crate::stack::{Active, OnAir, Transmission, slot};
@@ -191,6 +192,11 @@ impl Active<'_> {
         to: NodeId,
         packet: &[u8],
     ) -> Result<(), PacketError> {
+        let stack = &mut *self.stack;
+        let trust = &stack.control.route.trust;
+        let end = End { me: stack.node, trust, now: stack.now };
+        let tagged = stack.pairs.tag(end, to, packet).map(|tag| [packet, &tag].concat());
+        let packet = tagged.as_deref().unwrap_or(packet);
         self.with_tunnel(scheme.index(), |tunnel, cx| tunnel.handle_packet(cx, to, packet))
             .ok_or(PacketError::UnknownScheme)?
     }
@@ -515,6 +521,7 @@ impl Active<'_> {
         };
 
         stack.transfers.take(raised, index, &mut stack.engines);
+        stack.check_packets(before);
 
         // An engine was told something in our name that we have not told. The next epoch voids it.
         if stack.events.range(before..).any(|event| *event == Event::Impersonated) {

@@ -13,6 +13,7 @@ pub mod control;
 mod egress;
 mod impostor;
 pub mod link;
+mod pairs;
 mod peers;
 pub mod route;
 pub mod share;

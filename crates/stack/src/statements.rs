@@ -69,7 +69,9 @@ impl Statements {
 
         let said = Said { origin, contents: &contents, signature: signature.as_ref(), sender };
         let verdict = trust.judge_statement(said, now);
-        if let (Verdict::Believed, Some(signature)) = (verdict, signature) {
+        if let (Verdict::Believed, Some(signature)) = (verdict, signature)
+            && trust.passes_signature_on(said, now)
+        {
             self.keep(digest, signature, now);
         }
         verdict
@@ -111,7 +113,8 @@ fn digest(contents: &[u8]) -> [u8; DIGEST_LEN] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trust::{FirstUse, Pin, TrustConfig};
+    use crate::trust::{Claim, FirstUse, Pin, TrustConfig};
+    use ncmesh_engine::topology::LinkState;
     use ncmesh_wire::identity::{Purpose, SecretKey};
     use proptest::prelude::*;
 
@@ -194,6 +197,47 @@ mod tests {
             }
             prop_assert!(statements.0.is_empty());
         }
+    }
+
+    /// A node without an identity believes what others say in any case, but passes on no signature
+    /// that is not right: nor does it put one behind what it says itself.
+    #[test]
+    fn false_signatures_are_not_passed_on() {
+        let now = Instant::default();
+        let announcement = announcement();
+        let heard = in_frame(&announcement);
+        for me in [OTHER, ORIGIN] {
+            let mut trust = Trust::new(TrustConfig::Key, me, "me");
+            let mut statements = Statements::default();
+            let signature = Some(Signature([7; Signature::LEN]));
+            let verdict = statements.judge(&mut trust, heard, signature, OTHER, now);
+            assert_eq!(verdict, Verdict::Believed);
+            assert_eq!(statements.signature(&trust, heard, me, now), None);
+        }
+    }
+
+    #[test]
+    fn a_node_without_an_identity_passes_on_right_signatures() {
+        let now = Instant::default();
+        let mut trust = Trust::new(TrustConfig::Key, OTHER, "me");
+        let state = LinkState::default();
+        let signature = key().sign(Purpose::LinkState, b"a state");
+        let claim = Claim {
+            origin: ORIGIN,
+            state: &state,
+            signature: Some(&signature),
+            key: Some(key().public()),
+            sender: OTHER,
+            is_name_borne: false,
+        };
+        assert_eq!(trust.judge(claim, b"a state", now), Verdict::Believed);
+
+        let announcement = announcement();
+        let heard = in_frame(&announcement);
+        let signature = Some(key().sign(Purpose::Statement, &heard.contents()));
+        let mut statements = Statements::default();
+        statements.judge(&mut trust, heard, signature, OTHER, now);
+        assert_eq!(statements.signature(&trust, heard, OTHER, now), signature);
     }
 
     #[test]

@@ -175,6 +175,17 @@ pub(crate) struct Said<'a> {
     pub sender: NodeId,
 }
 
+/// How this node knows the packets of another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bond<'a> {
+    /// One of both has no identity.
+    Free,
+    /// By a key of both.
+    Keys { own: &'a SecretKey, peer: PublicKey },
+    /// The other node is none that counts.
+    Refused,
+}
+
 /// Nodes about which an answer brought news.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
@@ -539,6 +550,16 @@ impl Trust {
         Verdict::Refused
     }
 
+    /// Returns how this node knows the packets of another one.
+    pub(crate) fn bond(&self, node: NodeId, now: Instant) -> Bond<'_> {
+        let Some(own) = &self.own else { return Bond::Free };
+        if matches!(self.mode, Mode::Network(_)) && !self.is_certified(node, now) {
+            return Bond::Refused;
+        }
+        let known = self.known.get(&node);
+        known.map_or(Bond::Free, |known| Bond::Keys { own, peer: known.key })
+    }
+
     /// Signs a statement of this node; `None` without an identity.
     pub(crate) fn sign_statement(&self, contents: &[u8]) -> Option<Signature> {
         self.own.as_ref().map(|key| key.sign(Purpose::Statement, contents))
@@ -579,6 +600,29 @@ impl Trust {
                 Verdict::KeyMissing
             }
         }
+    }
+
+    /// Returns whether a statement that this node believes goes on with its signature. Without an
+    /// identity this node believes it in any case, but puts no false signature behind it: to others
+    /// it would be false with it.
+    pub(crate) fn passes_signature_on(&mut self, said: Said<'_>, now: Instant) -> bool {
+        let Said { origin, contents, signature, sender } = said;
+        if !matches!(self.mode, Mode::Key) {
+            return true;
+        }
+        let confirmed = self.candidates.get(&origin).filter(|candidate| candidate.is_confirmed);
+        let Some((key, signature)) = confirmed.map(|candidate| candidate.key).zip(signature) else {
+            return false;
+        };
+        if !self.checks.may_check(sender, now) {
+            return false;
+        }
+        let is_right = key.has_signed(Purpose::Statement, contents, signature);
+        match is_right {
+            true => self.checks.note_success(sender, now),
+            false => self.checks.note_failure(sender),
+        }
+        is_right
     }
 
     /// Fetches the key of a signed state that this node believes in any case, so that others with

@@ -79,6 +79,8 @@ impl Network {
     pub(super) fn revoke(&mut self, list: Revocations, now: Instant) -> Result<(), Rejection> {
         self.authority.revoke(list)?;
         self.tells = LIST_TELLS;
+        self.next_tell = now;
+        self.repeats = 0;
         self.asks = 0;
         self.next_ask = now + LIST_PAUSES.first * u32::from(LIST_TELLS) + ASK_PAUSES.first;
         Ok(())
