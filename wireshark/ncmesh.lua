@@ -16,6 +16,8 @@ local VERSION = 2
 local HEADER_LEN = 23
 local TAG_LEN = 16
 local BACKGROUND = 0x80
+local SIGNED = 0x40
+local SIGNATURE_LEN = 64
 local SHORTEST = HEADER_LEN + 2 + TAG_LEN
 -- Ethernet pads shorter payloads, so a daemon writes the length before a frame that is shorter.
 local SHORTEST_PAYLOAD = 46
@@ -41,7 +43,9 @@ local fields = {
   tag = ProtoField.bytes("ncmesh.tag", "Tag"),
   service = ProtoField.uint8("ncmesh.service", "Service", base.DEC, service_names),
   background = ProtoField.bool("ncmesh.background", "Background", 8, nil, BACKGROUND),
-  kind = ProtoField.uint8("ncmesh.kind", "Kind", base.DEC, nil, 0xFF - BACKGROUND),
+  signed = ProtoField.bool("ncmesh.signed", "Signed", 8, nil, SIGNED),
+  kind = ProtoField.uint8("ncmesh.kind", "Kind", base.DEC, nil, 0xFF - BACKGROUND - SIGNED),
+  signature = ProtoField.bytes("ncmesh.signature", "Signature of the statement"),
   type = ProtoField.string("ncmesh.type", "Type"),
   ["flow.source"] = ProtoField.uint16("ncmesh.flow.source", "Source"),
   ["flow.serial"] = ProtoField.uint32("ncmesh.flow.serial", "Serial", base.HEX),
@@ -456,8 +460,19 @@ local function show_body(tvb, last, pinfo, tree)
   local id, kind = tvb(HEADER_LEN, 1):uint(), tvb(HEADER_LEN + 1, 1):uint()
   tree:add(fields.service, tvb(HEADER_LEN, 1))
   tree:add(fields.background, tvb(HEADER_LEN + 1, 1))
+  tree:add(fields.signed, tvb(HEADER_LEN + 1, 1))
   tree:add(fields.kind, tvb(HEADER_LEN + 1, 1))
   kind = kind % BACKGROUND
+  if kind >= SIGNED then
+    kind = kind % SIGNED
+    last = last - SIGNATURE_LEN
+    if last < HEADER_LEN + 2 then
+      tree:add_proto_expert_info(malformed, "Too short for a signature")
+      pinfo.cols.info = "malformed"
+      return
+    end
+    tree:add(fields.signature, tvb(last, SIGNATURE_LEN))
+  end
   local service = SERVICES[id]
   local layout = service and LAYOUTS[service[2]][kind]
   if not layout then

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::file::{BatchSet, Geometry, Outgoing, Refusal, SendError, TransferStatus};
 use crate::stream::{NewStream, StreamError, StreamPacketError, StreamStatus, UtilityConfig};
 use crate::time::Instant;
-use crate::transmission::{Filled, Frame, Offer, TxReport};
+use crate::transmission::{Filled, Frame, Offer, Statement, TxReport};
 use crate::tunnel::{CodingStatus, FlowStatus, PacketError, Relaying};
 use ncmesh_wire::{FlowId, NodeId, ServiceId};
 
@@ -12,6 +12,14 @@ use ncmesh_wire::{FlowId, NodeId, ServiceId};
 pub trait Engine {
     /// Returns whether this engine wants the frames of `service`, addressed to this node or not.
     fn hears(&self, service: ServiceId) -> bool;
+
+    /// Returns the statement that a frame with this body passes on, if it does. Nodes with
+    /// identities sign their own statements, and engines see none in their names that they have not
+    /// signed.
+    fn statement<'a>(&self, kind: u8, body: &'a [u8]) -> Option<Statement<'a>> {
+        let _ = (kind, body);
+        None
+    }
 
     /// Handles a frame that was heard.
     fn handle_frame(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>);

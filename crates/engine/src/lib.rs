@@ -38,4 +38,6 @@ pub use context::Context;
 pub use engine::{AnyEngine, Engine, FileEngine, StreamEngine, TunnelEngine};
 pub use event::Event;
 pub use summary::Summary;
-pub use transmission::{Background, Class, Filled, Frame, Malformed, Offer, TxReport, TxResult};
+pub use transmission::{
+    Background, Class, Filled, Frame, Malformed, Offer, Statement, TxReport, TxResult,
+};

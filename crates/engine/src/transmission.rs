@@ -26,6 +26,15 @@ pub struct Frame<'a> {
     pub body: &'a [u8],
 }
 
+/// Statement of a node that a frame brings, and that other nodes pass on unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statement<'a> {
+    /// The node that makes it.
+    pub origin: NodeId,
+    /// The end of the frame's body: all but what changes on the way.
+    pub contents: &'a [u8],
+}
+
 /// Urgency of an offer. Control goes before data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {

@@ -6,10 +6,13 @@
 
 use crate::control::{self, Arrival};
 use crate::link::FrameHeard;
+use crate::pairs::End;
 use crate::peers::Trust;
 use crate::share::{Lane, SentFrame};
 use crate::stack::{Active, OnAir, Transmission, slot};
+use crate::statements::InFrame;
 use crate::transfers::Raised;
+use crate::trust::Verdict;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, Refusal, SendError};
 use ncmesh_engine::registry::Scheme;
@@ -20,8 +23,8 @@ use ncmesh_engine::{
     AnyEngine, Context, Engine, Event, FileEngine, Filled, Frame, Offer, StreamEngine,
     TunnelEngine, TxReport,
 };
-use ncmesh_wire::identity::{Rejection, Revocations};
-use ncmesh_wire::{FlowId, NodeId, OpenError, Salt, Sealer, frame};
+use ncmesh_wire::identity::{Rejection, Revocations, Signature};
+use ncmesh_wire::{FlowId, NodeId, OpenError, Opened, Salt, Sealer, frame};
 use rand_core::RngCore;
 
 /// The context of one slot, borrowing the stack's other parts.
@@ -108,9 +111,12 @@ impl Active<'_> {
             Sealer::begin(out, service, 0);
             self.stack.counters.begin_frame();
             if let Some(filled) = self.fill_slot(slot, out) {
+                let mut flags = if background.is_some() { frame::BACKGROUND } else { 0 };
+                if self.sign(slot, filled.kind, out) {
+                    flags |= frame::SIGNED;
+                }
                 let stack = &mut *self.stack;
-                let flag = if background.is_some() { frame::BACKGROUND } else { 0 };
-                out[frame::HEADER_LEN + 1] = filled.kind | flag;
+                out[frame::HEADER_LEN + 1] = filled.kind | flags;
 
                 // The seal covers header and body, so both are complete by now.
                 let version = stack.control.version(service, filled.kind, stack.now);
@@ -186,6 +192,11 @@ impl Active<'_> {
         to: NodeId,
         packet: &[u8],
     ) -> Result<(), PacketError> {
+        let stack = &mut *self.stack;
+        let trust = &stack.control.route.trust;
+        let end = End { me: stack.node, trust, now: stack.now };
+        let tagged = stack.pairs.tag(end, to, packet).map(|tag| [packet, &tag].concat());
+        let packet = tagged.as_deref().unwrap_or(packet);
         self.with_tunnel(scheme.index(), |tunnel, cx| tunnel.handle_packet(cx, to, packet))
             .ok_or(PacketError::UnknownScheme)?
     }
@@ -335,7 +346,8 @@ impl Active<'_> {
         if is_other {
             stack.counters.count_heard(header.sender, o.service, o.kind, datagram.len());
         }
-        if (is_current && is_other) || is_hello {
+        let is_read = (is_current && is_other) || is_hello;
+        if is_read && self.is_believed(&o) {
             let sender = header.sender;
             let start = header.salt.start();
             let service = o.service;
@@ -403,6 +415,52 @@ impl Active<'_> {
         }
     }
 
+    /// Returns whether what a frame brings was said by its origin, as far as that can be known. Else
+    /// the frame is counted.
+    fn is_believed(&mut self, opened: &Opened<'_>) -> bool {
+        let Opened { header, service, kind, body, signature, .. } = *opened;
+        let stack = &mut *self.stack;
+        let mut engines = stack.engines.iter().map(AnyEngine::common);
+        let statement = engines.find(|engine| engine.hears(service));
+        let statement = statement.and_then(|engine| engine.statement(kind, body));
+        let Some(statement) = statement else {
+            // Nothing else is signed in this way.
+            if signature.is_some() {
+                stack.counters.drop(DropReason::Malformed);
+            }
+            return signature.is_none();
+        };
+
+        let heard = InFrame { service, kind, statement };
+        let trust = &mut stack.control.route.trust;
+        let verdict = stack.statements.judge(trust, heard, signature, header.sender, stack.now);
+        match verdict {
+            Verdict::Believed => return true,
+            Verdict::Exhausted => stack.counters.drop(DropReason::Full),
+            Verdict::KeyMissing | Verdict::Refused => stack.counters.drop(DropReason::Untrusted),
+        }
+        false
+    }
+
+    /// Appends the signature of the origin to a frame of an engine that passes on a statement.
+    /// Returns whether it did.
+    fn sign(&mut self, slot: usize, kind: u8, out: &mut Vec<u8>) -> bool {
+        let stack = &mut *self.stack;
+        let Some(index) = slot.checked_sub(slot::ENGINES) else { return false };
+        let service = stack.service_id(slot);
+        let body = out.get(frame::HEADER_LEN + 2..).unwrap_or_default();
+        let statement = stack.engines[index].common().statement(kind, body);
+        let Some(statement) = statement else { return false };
+
+        let sent = InFrame { service, kind, statement };
+        let trust = &stack.control.route.trust;
+        let signature = stack.statements.signature(trust, sent, stack.node, stack.now);
+        let has_room = out.len() + Signature::LEN + frame::TAG_LEN <= stack.mtu;
+        let Some(signature) = signature.filter(|_| has_room) else { return false };
+        out.extend_from_slice(&signature.0);
+        true
+    }
+
     fn handle_control(&mut self, frame: &Frame<'_>, arrival: Arrival) {
         // Control writes the topology that it would otherwise see through its context.
         let unseen = Topology::default();
@@ -463,6 +521,7 @@ impl Active<'_> {
         };
 
         stack.transfers.take(raised, index, &mut stack.engines);
+        stack.check_packets(before);
 
         // An engine was told something in our name that we have not told. The next epoch voids it.
         if stack.events.range(before..).any(|event| *event == Event::Impersonated) {

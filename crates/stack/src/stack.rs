@@ -12,12 +12,14 @@ use crate::control::{self, Control};
 use crate::egress::Egress;
 use crate::impostor::Impostor;
 use crate::link::HIDDEN;
+use crate::pairs::{End, Pairs};
 use crate::share::{HeardFrame, Lane, Share};
+use crate::statements::Statements;
 use crate::strangers::Strangers;
 use crate::transfers::{self, Transfers};
 use crate::trust::Known;
 use ncmesh_engine::blame::Liar;
-use ncmesh_engine::counters::Counters;
+use ncmesh_engine::counters::{Counters, DropReason};
 use ncmesh_engine::file::TransferStatus;
 use ncmesh_engine::registry::{Entry, Registry, Scheme, ServiceKind};
 use ncmesh_engine::rng;
@@ -28,7 +30,7 @@ use ncmesh_engine::topology::{SharedStates, Topology};
 use ncmesh_engine::transmission::DATA;
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
 use ncmesh_engine::{AnyEngine, Background, Class, Event, Offer, StreamEngine, TunnelEngine};
-use ncmesh_wire::identity::Revocations;
+use ncmesh_wire::identity::{Revocations, TAG_LEN};
 use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Sealer, ServiceId, Versions, frame};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
@@ -80,6 +82,8 @@ pub struct Stack {
     pub(crate) registry: Registry,
     pub(crate) engines: Vec<AnyEngine>,
     pub(crate) transfers: Transfers,
+    pub(crate) statements: Statements,
+    pub(crate) pairs: Pairs,
     /// One random stream per slot.
     pub(crate) rngs: Vec<ChaCha8Rng>,
     pub(crate) egress: Egress,
@@ -131,6 +135,8 @@ impl Stack {
             registry,
             engines,
             transfers: Transfers::default(),
+            statements: Statements::default(),
+            pairs: Pairs::default(),
             counters: Counters::default(),
             events: VecDeque::new(),
             on_air: None,
@@ -251,10 +257,11 @@ impl Stack {
         self.control.route.trust.revocations()
     }
 
-    /// Returns the number of changes of keys, certificates and revocations since the start.
+    /// Returns a number that grows when keys, certificates and revocations are to be saved. Changes
+    /// that can wait are saved together, and new names of known nodes once in an hour.
     #[must_use]
     pub fn identity_changes(&self) -> u64 {
-        self.control.route.trust.changes()
+        self.control.route.trust.saves()
     }
 
     /// Returns the nodes under whose ids states were told lately that are not theirs.
@@ -310,7 +317,30 @@ impl Stack {
     /// tunnel scheme.
     #[must_use]
     pub fn longest_packet(&self, scheme: Scheme) -> Option<usize> {
-        Some(self.tunnel(scheme)?.longest(self.mtu - frame::OVERHEAD))
+        let longest = self.tunnel(scheme)?.longest(self.mtu - frame::OVERHEAD);
+        Some(longest.saturating_sub(self.longest_tag()))
+    }
+
+    /// Takes the tags off the packets that a scheme has handed up, from the event `first` on, and
+    /// drops those that are not of the nodes that they are said to be from.
+    pub(crate) fn check_packets(&mut self, first: usize) {
+        let end = End { me: self.node, trust: &self.control.route.trust, now: self.now };
+        let mut at = first;
+        while let Some(event) = self.events.get_mut(at) {
+            if let Event::Packet { from, packet } = event
+                && !self.pairs.open(end, *from, packet)
+            {
+                self.events.remove(at);
+                self.counters.drop(DropReason::Untrusted);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Returns the length of the tags that may stand behind packets, bytes.
+    fn longest_tag(&self) -> usize {
+        if self.control.route.trust.signs() { TAG_LEN } else { 0 }
     }
 
     /// Returns the state of every stream, with the name of its scheme.
@@ -395,6 +425,7 @@ impl Stack {
     /// Arranges that every tunnel scheme carries packets of `packet` bytes, as far as frames have
     /// room for it.
     pub fn make_room(&mut self, packet: usize) {
+        let packet = packet + self.longest_tag();
         for engine in &mut self.engines {
             if let AnyEngine::Tunnel(tunnel) = engine {
                 tunnel.make_room(self.mtu - frame::OVERHEAD, packet);

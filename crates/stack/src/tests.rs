@@ -54,7 +54,7 @@ fn a_kind_that_does_not_exist_is_counted_and_not_read() {
     let mut stack = stack();
     let mut sealer = Sealer::new(Cipher::Null, NodeId(2), Salt([2; 16]));
     for (kind, malformed, known) in
-        [(trust::REVOCATIONS + 1, 1, false), (255, 2, false), (control::HELLO, 2, true)]
+        [(trust::KNOWN_LISTS + 1, 1, false), (63, 2, false), (control::HELLO, 2, true)]
     {
         let datagram = hello(&mut sealer, kind);
         stack.at(Instant::default(), &mut MemoryStorage::default()).handle_datagram(&datagram);

@@ -1,5 +1,6 @@
 //! Cost of sealing and opening a frame, beside RustCrypto's XChaCha20-Poly1305 on its own, and of
-//! signing a link state and checking that: `cargo bench -p ncmesh-wire --bench seal`.
+//! signing a link state and checking that, and of tags of tunnelled packets:
+//! `cargo bench -p ncmesh-wire --bench seal`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -56,5 +57,21 @@ fn sign(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, seal, sign);
+/// Tags of tunnelled packets, and the key that they take.
+fn tag(c: &mut Criterion) {
+    let mut group = c.benchmark_group("tag");
+    let own = SecretKey::new(&KEY.into());
+    let other = SecretKey::new(&[8; 32].into()).public();
+    group.bench_function("key", |b| b.iter(|| own.pair_key(black_box(&other))));
+    let pair = own.pair_key(&other).unwrap();
+    for len in [64, 1400] {
+        let packet = vec![3; len];
+        group.bench_function(BenchmarkId::new("tag", len), |b| {
+            b.iter(|| pair.tag(NodeId(1), NodeId(2), black_box(&packet)));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, seal, sign, tag);
 criterion_main!(benches);

@@ -12,6 +12,7 @@
 
 use crate::cursor::{Reader, Truncated};
 use crate::id::{NodeId, Salt, ServiceId};
+use crate::identity::Signature;
 
 /// Length of the clear header, bytes.
 pub const HEADER_LEN: usize = 23;
@@ -22,6 +23,8 @@ pub const OVERHEAD: usize = HEADER_LEN + 2 + TAG_LEN;
 
 /// Bit of the kind of a frame: whether it gives way to all frames without it.
 pub const BACKGROUND: u8 = 0x80;
+/// Bit of the kind of a frame: whether the signature of its origin follows the body.
+pub const SIGNED: u8 = 0x40;
 
 /// The high half of the first byte of every frame.
 const MARK: u8 = 0xC0;
@@ -190,23 +193,33 @@ pub struct Opened<'a> {
     pub header: Header,
     /// The service that the frame belongs to.
     pub service: ServiceId,
-    /// The kind of frame within the service, without [`BACKGROUND`].
+    /// The kind of frame within the service, without [`BACKGROUND`] and [`SIGNED`].
     pub kind: u8,
     /// Whether the frame is in the background.
     pub is_background: bool,
     /// The fields of the service.
     pub body: &'a [u8],
+    /// Signature of the node that says what the frame brings, behind the fields.
+    pub signature: Option<Signature>,
 }
 
 impl<'a> Opened<'a> {
     /// Parses the decrypted body `plain`.
     pub(crate) fn parse(header: Header, plain: &'a [u8]) -> Result<Self, OpenError> {
         match plain {
-            // The bit of background traffic is no part of the kind, so services never see it.
+            // The two bits are no part of the kind, so services never see them.
             [service, kind, body @ ..] => {
                 let service = ServiceId(*service);
                 let is_background = kind & BACKGROUND != 0;
-                Ok(Self { header, service, kind: kind & !BACKGROUND, is_background, body })
+                let mut body = body;
+                let mut signature = None;
+                if kind & SIGNED != 0 {
+                    let (fields, last) = body.split_last_chunk().ok_or(OpenError::Foreign)?;
+                    body = fields;
+                    signature = Some(Signature(*last));
+                }
+                let kind = kind & !(BACKGROUND | SIGNED);
+                Ok(Self { header, service, kind, is_background, body, signature })
             }
             _ => Err(OpenError::Foreign),
         }

@@ -18,7 +18,7 @@ pub struct Body {
 }
 
 /// Titles of the golden vectors in the wire format: sender, service and kind.
-const GOLDEN: [(&str, u16, u8, u8); 46] = [
+const GOLDEN: [(&str, u16, u8, u8); 48] = [
     ("Hello.", 3, 0, 0),
     ("Hello with states.", 3, 0, 0),
     ("Hello with profiles.", 3, 0, 0),
@@ -65,6 +65,8 @@ const GOLDEN: [(&str, u16, u8, u8); 46] = [
     ("Keys.", 3, 0, 6),
     ("Certificates.", 3, 0, 7),
     ("Revocations.", 3, 0, 8),
+    ("Known lists.", 3, 0, 9),
+    ("Hello with a signed state and its key.", 3, 0, 0),
 ];
 
 /// Returns the golden vectors of the wire format, with their titles.

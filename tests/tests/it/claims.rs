@@ -1,12 +1,16 @@
 //! A member that claims the ends of transfers in the names of others, or takes their ids. No single
 //! claim ends a transfer, makes its source report success, or costs a receiver what it has.
 
+use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{ReceiverState, Refusal, Stage};
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
-use ncmesh_sim::{Event, Observer, Simulation, What, node_id};
+use ncmesh_sim::{Event, Observer, Simulation, SimulationConfig, What, node_id};
+use ncmesh_stack::trust::TrustMode;
 use ncmesh_tests::{contents, has, links, mesh, settled};
+use ncmesh_wire::frame::SIGNED;
+use ncmesh_wire::identity::Signature;
 use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId, Versions, Writer};
 use std::cell::RefCell;
 use std::io;
@@ -36,6 +40,7 @@ fn service(scheme: &str) -> ServiceId {
 struct Tap {
     cipher: Cipher,
     last: Option<Vec<u8>>,
+    signature: Option<Signature>,
 }
 
 impl Observer for Tap {
@@ -50,6 +55,7 @@ impl Observer for Tap {
                 && o.header.sender != MEMBER
             {
                 self.last = Some(o.body.to_vec());
+                self.signature = o.signature;
             }
         }
         Ok(())
@@ -64,10 +70,18 @@ struct Member {
 
 impl Member {
     fn new(s: &mut Simulation) -> Self {
-        let tap = Rc::new(RefCell::new(Tap { cipher: s.config().cipher(), last: None }));
+        let tap = Tap { cipher: s.config().cipher(), last: None, signature: None };
+        let tap = Rc::new(RefCell::new(tap));
         s.observe(Box::new(Rc::clone(&tap)));
         s.trust_all();
         Self { tap, sealer: Sealer::new(s.config().cipher(), MEMBER, Salt([1; 16])) }
+    }
+
+    /// Says a statement under the signature of the announcement that was heard last.
+    fn say_signed(&mut self, s: &mut Simulation, at: usize, service: ServiceId, body: &[u8]) {
+        let signature = self.tap.borrow().signature.expect("announcements are signed");
+        let body = [body, &signature.0].concat();
+        self.say(s, at, service, ANNOUNCE | SIGNED, &body);
     }
 
     fn say(&mut self, s: &mut Simulation, at: usize, service: ServiceId, kind: u8, body: &[u8]) {
@@ -107,7 +121,12 @@ struct Claim {
 
 /// A line of three nodes: source, relay, receiver.
 fn line(seed: u64) -> (Simulation, Member) {
-    let mut s = settled(mesh(links(3, &[(0, 1, 0.1), (1, 2, 0.1)]), seed));
+    line_that_trusts(TrustMode::Key, seed)
+}
+
+fn line_that_trusts(trust: TrustMode, seed: u64) -> (Simulation, Member) {
+    let mesh = mesh(links(3, &[(0, 1, 0.1), (1, 2, 0.1)]), seed);
+    let mut s = settled(SimulationConfig { trust, ..mesh });
     let member = Member::new(&mut s);
     (s, member)
 }
@@ -292,4 +311,59 @@ fn a_receiver_that_was_busy_is_asked_again() {
         s.run_for(Duration::from_secs(3));
         assert_arrives(&mut s, scheme, flow, "busy");
     }
+}
+
+/// Ends and files that a member claims in the names of nodes with identities are not even disputed.
+#[test]
+fn with_identities_no_claim_in_the_name_of_another_node_is_read() {
+    let untrusted = |s: &Simulation, node: usize| {
+        s.host(node).stack().unwrap().counters().dropped(DropReason::Untrusted)
+    };
+    let refused = ReceiverState::Refused(Refusal::NotAllowed);
+    for trust in [TrustMode::FirstUse, TrustMode::Network] {
+        for scheme in schemes() {
+            let (mut s, mut member) = line_that_trusts(trust, 9);
+            let flow = begun(&mut s, scheme);
+            let before: Vec<u64> = (0..3).map(|node| untrusted(&s, node)).collect();
+
+            for state in [ReceiverState::Complete, refused] {
+                let epoch = s.host(2).stack().unwrap().epoch();
+                let claim = Claim { of: 2, state, epoch, number: 5000 };
+                member.claim(&mut s, scheme, flow, claim);
+            }
+            let mut lies = 0;
+            for (lead, phase, root) in [(1, 1, 0), (2, 2, 0), (5000, 2, 0), (1000, 0, 1)] {
+                let mut body = member.announcement(lead);
+                body[PHASE] = phase;
+                body[ROOT] ^= root;
+                for at in 0..3 {
+                    member.say(&mut s, at, service(scheme), ANNOUNCE, &body);
+                    member.say_signed(&mut s, at, service(scheme), &body);
+                }
+                lies += 2;
+            }
+
+            let dropped: Vec<u64> = (0..3).map(|node| untrusted(&s, node) - before[node]).collect();
+            assert_eq!(dropped, [lies + 2, lies, lies], "{trust:?}, {scheme}");
+            assert_eq!(stage(&s, 0, flow), Some(Stage::Open), "{trust:?}, {scheme}");
+            assert_arrives(&mut s, scheme, flow, &format!("{trust:?}"));
+            let is_told = s.host(0).stack().unwrap().is_impersonated();
+            assert!(!is_told, "{trust:?}, {scheme}: lies are answered");
+        }
+    }
+}
+
+/// A signature is of one statement, under one service.
+#[test]
+fn with_identities_a_signature_fits_no_other_service() {
+    let (mut s, mut member) = line_that_trusts(TrustMode::FirstUse, 10);
+    begun(&mut s, "cascade");
+    let body = member.announcement(0);
+    let dropped =
+        |s: &Simulation| s.host(1).stack().unwrap().counters().dropped(DropReason::Untrusted);
+    let before = dropped(&s);
+    member.say_signed(&mut s, 1, service("cascade"), &body);
+    assert_eq!(dropped(&s), before);
+    member.say_signed(&mut s, 1, service("pacifier"), &body);
+    assert_eq!(dropped(&s), before + 1);
 }

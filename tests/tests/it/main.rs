@@ -20,6 +20,7 @@ mod never_still;
 mod polluters;
 mod settings;
 mod starts;
+mod tags;
 mod traces;
 mod transfers;
 mod tunnels;

@@ -32,6 +32,7 @@ pub const LAYOUTS: &[Layout] = &[
     trust::LAYOUTS[1],
     trust::LAYOUTS[2],
     trust::LAYOUTS[3],
+    trust::LAYOUTS[4],
 ];
 
 /// Length of a hello that asks nobody and tells no address, bytes.

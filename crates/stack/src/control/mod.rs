@@ -12,7 +12,7 @@ use crate::link::{FrameHeard, Link, MAX_ASKED, MAX_LATE, Received};
 use crate::peers::Peers;
 use crate::route::{Asked, Compare, Origin, Route, States, Wanted};
 use crate::share::{Told, Use, Uses};
-use crate::trust::{self, CERTIFICATES, KEYS, KEYS_WANTED, REVOCATIONS};
+use crate::trust::{self, CERTIFICATES, KEYS, KEYS_WANTED, KNOWN_LISTS, REVOCATIONS};
 pub use frame::LAYOUTS;
 use frame::{read_hello, write_hello};
 use ncmesh_engine::counters::DropReason;
@@ -137,9 +137,10 @@ impl Control {
             VERSIONS => self.route.handle_versions(cx, frame.sender, frame.body),
             REQUEST => self.route.handle_request(cx, frame.sender, frame.body),
             KEYS_WANTED => self.route.trust.handle_wanted(frame.body, cx.now),
-            KEYS => self.route.handle_keys(cx, frame.body),
+            KEYS => self.route.handle_keys(cx, frame.sender, frame.body),
             CERTIFICATES => self.route.handle_certificates(cx, frame.sender, frame.body),
             REVOCATIONS => self.route.handle_revocations(cx, frame.sender, frame.body),
+            KNOWN_LISTS => self.route.trust.handle_known_lists(frame.sender, frame.body, cx.now),
             _ => Err(Malformed),
         };
         if handled.is_err() {
@@ -187,7 +188,7 @@ impl Control {
 
         // A start that is new may not know of the revocations that this node holds.
         if !self.link.knows_start(frame.sender, frame.start) {
-            self.route.trust.note_new_neighbor();
+            self.route.trust.note_new_neighbor(frame.sender, cx.now);
         }
 
         // A hello that another overtook brings back no neighbour that was given up.
@@ -354,7 +355,7 @@ pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
         COMPARE => ("compare", Compare::from_body(body).is_ok()),
         VERSIONS => ("versions", States::from_body(body).is_ok()),
         REQUEST => ("request", Wanted::from_body(body).is_ok()),
-        KEYS_WANTED..=REVOCATIONS => {
+        KEYS_WANTED..=KNOWN_LISTS => {
             let layout = trust::LAYOUTS.iter().find(|layout| layout.kind == kind)?;
             (layout.name, trust::is_well_formed(kind, body))
         }

@@ -234,15 +234,23 @@ impl Route {
         self.trust.signs() && is_old
     }
 
+    /// Returns whether a node without an identity bears a name that the signed state of another one
+    /// would take.
+    pub(super) fn is_name_borne(&self, origin: NodeId, name: &str) -> bool {
+        let bears = |node: NodeId| node != origin && self.trust.of(node).is_none();
+        self.trust.takes_name(origin, name) && self.topology.named(name).any(bears)
+    }
+
     // ---- keys
 
     /// Handles keys that a neighbour told.
     pub(crate) fn handle_keys(
         &mut self,
         cx: &mut Context<'_>,
+        sender: NodeId,
         body: &[u8],
     ) -> Result<(), Malformed> {
-        let learned = self.trust.handle_keys(body, cx.now)?;
+        let learned = self.trust.handle_keys(sender, body, cx.now)?;
         self.note_learned(&learned, cx.now);
         Ok(())
     }
@@ -275,7 +283,7 @@ impl Route {
 
     /// Takes a list of revocations that this node was given.
     pub(crate) fn revoke(&mut self, list: Revocations, now: Instant) -> Result<(), Rejection> {
-        self.trust.revoke(list)?;
+        self.trust.revoke(list, now)?;
         self.forget_outcasts(now);
         Ok(())
     }

@@ -36,6 +36,7 @@ use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_engine::topology::{LinkState, Links, Profile, SharedStates, Topology};
 use ncmesh_engine::{Context, Malformed};
 use ncmesh_wire::{NodeId, Reader, Record};
+use profile::{KEY_LEN, Signing};
 use question::List;
 pub(crate) use question::{Compare, States, Wanted};
 pub(crate) use repair::Asked;
@@ -268,6 +269,7 @@ impl Route {
         }
 
         let neighbors = link.heard();
+        self.trust.handle_timeout(&neighbors, now);
         self.doubt_links_to(gone, &neighbors);
 
         // Hearers depend on the whole topology, so they are computed anew only now and then.
@@ -431,7 +433,9 @@ impl Route {
         // The signature covers the whole state, so a change is checked after it was applied.
         let signature = told.signature.as_ref();
         let contents = state::signed_contents(origin, &state);
-        let claim = Claim { origin, state: &state, signature, sender };
+        let is_name_borne = self.is_name_borne(origin, &state.name);
+        let key = told.key;
+        let claim = Claim { origin, state: &state, signature, key, sender, is_name_borne };
         match self.trust.judge(claim, &contents, cx.now) {
             Verdict::Believed => {}
             Verdict::Exhausted => return cx.counters.drop(DropReason::Full),
@@ -608,14 +612,18 @@ impl Route {
             };
 
             let signature = self.signature_of(origin, &state);
-            let signature = signature.as_ref();
             let is_signed = signature.is_some();
 
             // The length is computed beforehand: a state that does not fit waits, uncut.
-            let len = change.map_or_else(
+            let mut len = change.map_or_else(
                 || state::whole_len(&state, is_signed),
                 |change| state::change_len(change.links.len(), is_signed),
             );
+
+            // A node that lacks a whole state probably lacks the key of its origin, too.
+            let is_keyed = change.is_none() && is_signed && len + KEY_LEN <= self.longest;
+            let key = self.trust.key_to_tell(origin, cx.now).filter(|_| is_keyed);
+            len += key.map_or(0, |_| KEY_LEN);
 
             // A state that came in a larger frame than ours take goes no further here.
             if len > self.longest {
@@ -627,8 +635,16 @@ impl Route {
             }
 
             match change {
-                None => state::write_whole(out, origin, reach, &state, signature),
-                Some(change) => state::write_change(out, origin, reach, &state, change, signature),
+                None => {
+                    let signing = signature.map(|signature| Signing { signature, key });
+                    state::write_whole(out, origin, reach, &state, signing);
+                }
+                Some(change) => {
+                    state::write_change(out, origin, reach, &state, change, signature.as_ref());
+                }
+            }
+            if key.is_some() {
+                self.trust.note_key_told(origin, cx.now);
             }
             self.spread.note_sent(origin, cx.now, cx.rng);
         }

@@ -3,7 +3,7 @@
 
 use ncmesh_engine::Malformed;
 use ncmesh_engine::topology::{Position, Profile};
-use ncmesh_wire::identity::Signature;
+use ncmesh_wire::identity::{PublicKey, Signature};
 use ncmesh_wire::layout::{Is, Part};
 use ncmesh_wire::prefix::Prefixes;
 use ncmesh_wire::record::{Named, bits, field};
@@ -20,10 +20,16 @@ pub(super) const SIGNATURE: Named = field("state.signature", "Signature");
 pub(super) const SIGNATURE_DOC: &str =
     "of the key of the origin, over the whole state that is told or that the change leads to";
 
+/// Key of the origin.
+const KEY: Named = field("state.key", "Key");
+const KEY_DOC: &str = "of the origin, which made the signature";
+
 record! {
     /// The parts that there are.
     struct Given {
         byte {
+            /// whether the key that made the signature follows it
+            keyed: bool = bits(16, "profile.keyed", "With key"),
             /// whether a signature of the state follows
             signed: bool = bits(8, "profile.signed", "Signed"),
             /// whether prefixes follow
@@ -34,6 +40,7 @@ record! {
             plan: bool = bits(1, "profile.plan", "On a plan"),
         }
         check excludes(earth, plan),
+        check implies(keyed, signed),
     }
 }
 
@@ -66,16 +73,27 @@ pub(super) const PARTS: &[Part] = &[
     Part::When(Is("profile.earth", 1), Earth::PARTS),
     Part::When(Is("profile.announces", 1), Prefixes::PARTS),
     Part::When(Is("profile.signed", 1), &[SIGNATURE.part::<Signature>(SIGNATURE_DOC)]),
+    Part::When(Is("profile.keyed", 1), &[KEY.part::<PublicKey>(KEY_DOC)]),
 ];
+
+/// Signature of a state as it is told whole, with the key for those that do not know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Signing {
+    pub signature: Signature,
+    pub key: Option<PublicKey>,
+}
+
+/// Length of a key in a frame, bytes.
+pub(super) const KEY_LEN: usize = size_of::<PublicKey>();
 
 /// A profile with the signature of the state that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Signed {
     pub profile: Profile,
-    pub signature: Option<Signature>,
+    pub signing: Option<Signing>,
 }
 
-/// Returns the length of a profile in a frame, bytes.
+/// Returns the length of a profile in a frame, without a key, bytes.
 pub(super) fn len(profile: &Profile, is_signed: bool) -> usize {
     let position = match profile.position {
         None => 0,
@@ -88,10 +106,12 @@ pub(super) fn len(profile: &Profile, is_signed: bool) -> usize {
 }
 
 /// Appends a profile.
-pub(super) fn write(w: &mut Writer<'_>, profile: &Profile, signature: Option<&Signature>) {
+pub(super) fn write(w: &mut Writer<'_>, profile: &Profile, signing: Option<Signing>) {
     let above = |number: i32, zero: u32| zero.wrapping_add_signed(number);
+    let key = signing.and_then(|signing| signing.key);
     let given = Given {
-        signed: signature.is_some(),
+        keyed: key.is_some(),
+        signed: signing.is_some(),
         announces: !profile.prefixes.is_empty(),
         earth: matches!(profile.position, Some(Position::Earth { .. })),
         plan: matches!(profile.position, Some(Position::Plan { .. })),
@@ -114,8 +134,11 @@ pub(super) fn write(w: &mut Writer<'_>, profile: &Profile, signature: Option<&Si
     if given.announces {
         Prefixes::write(&profile.prefixes, w);
     }
-    if let Some(signature) = signature {
-        SIGNATURE.put(signature, w);
+    if let Some(Signing { signature, .. }) = signing {
+        SIGNATURE.put(&signature, w);
+    }
+    if let Some(key) = key {
+        KEY.put(&key, w);
     }
 }
 
@@ -138,7 +161,9 @@ pub(super) fn read(r: &mut Reader<'_>) -> Result<Signed, Malformed> {
     // Presence was told by flags, so a missing field costs no byte.
     let prefixes = if given.announces { Prefixes::read(r)?.0 } else { Vec::new() };
     let signature = if given.signed { Some(SIGNATURE.read(r)?) } else { None };
-    Ok(Signed { profile: Profile { position, prefixes }, signature })
+    let key = if given.keyed { Some(KEY.read(r)?) } else { None };
+    let signing = signature.map(|signature| Signing { signature, key });
+    Ok(Signed { profile: Profile { position, prefixes }, signing })
 }
 
 #[cfg(test)]
@@ -165,7 +190,7 @@ mod tests {
             let profile = Profile { position: Position::earth(1.0, 2.0), prefixes };
             let out = written(&profile);
             prop_assert_eq!(out.len(), len(&profile, false));
-            let signed = Signed { profile, signature: None };
+            let signed = Signed { profile, signing: None };
             prop_assert_eq!(read(&mut Reader::new(&out)), Ok(signed));
             for cut in 0..out.len() {
                 prop_assert!(read(&mut Reader::new(&out[..cut])).is_err());
@@ -179,10 +204,10 @@ mod tests {
         assert_eq!(written(&seven), [4, 1, 0, 7, 10, 0, 0, 0]);
         // Bits beyond the length say nothing.
         let more = [4, 1, 0, 7, 11, 0, 0, 9];
-        let signed = Signed { profile: seven, signature: None };
+        let signed = Signed { profile: seven, signing: None };
         assert_eq!(read(&mut Reader::new(&more)), Ok(signed));
         let many = [&[4, 33, 0][..], &[0; 33 * 5]].concat();
-        for bad in [&many[..], &[4, 1, 0, 33, 10, 0, 0, 0], &[0x10], &[1 | 2]] {
+        for bad in [&many[..], &[4, 1, 0, 33, 10, 0, 0, 0], &[0x20], &[0x10], &[1 | 2]] {
             assert_eq!(read(&mut Reader::new(bad)), Err(Malformed), "{bad:?}");
         }
     }

@@ -4,10 +4,10 @@
 //! that version: whoever has it or a later one can apply the change, because it lists every link
 //! that was touched since, with its present delivery. Whoever does not asks for the whole state.
 
-use super::profile::{self, SIGNATURE, SIGNATURE_DOC};
+use super::profile::{self, SIGNATURE, SIGNATURE_DOC, Signing};
 use ncmesh_engine::topology::{LinkState, Links, Profile};
 use ncmesh_engine::{Malformed, name};
-use ncmesh_wire::identity::Signature;
+use ncmesh_wire::identity::{PublicKey, Signature};
 use ncmesh_wire::layout::{Charset, Count, Is, Part};
 use ncmesh_wire::record::{Named, bits, field, group};
 use ncmesh_wire::{NodeId, Reader, Record, Writer, record};
@@ -141,6 +141,8 @@ pub(super) struct Told<'a> {
     pub form: Form<'a>,
     /// Signature of the origin, over the whole state.
     pub signature: Option<Signature>,
+    /// Key of the origin, if the sender took it to be new.
+    pub key: Option<PublicKey>,
     /// The links, not yet parsed.
     links: &'a [u8],
 }
@@ -161,6 +163,7 @@ impl<'a> Told<'a> {
         // Versions are written as differences to the newest one, since they are close together.
         let base = seq.wrapping_sub(since_base.into());
         let mut signature = None;
+        let mut key = None;
         let mut count: u8;
 
         // The byte behind the head is a number of links, or a mark that a profile precedes it.
@@ -171,7 +174,8 @@ impl<'a> Told<'a> {
             if count == PROFILE {
                 let signed = profile::read(r)?;
                 profile = signed.profile;
-                signature = signed.signature;
+                signature = signed.signing.map(|signing| signing.signature);
+                key = signed.signing.and_then(|signing| signing.key);
                 count = COUNT.read(r)?;
             }
             Form::Whole { epoch, name, profile }
@@ -190,7 +194,7 @@ impl<'a> Told<'a> {
             return Err(Malformed);
         }
         let links = r.bytes(LINK_LEN * usize::from(count))?;
-        Ok(Self { origin, scope, urgent, seq, base, form, signature, links })
+        Ok(Self { origin, scope, urgent, seq, base, form, signature, key, links })
     }
 
     /// Returns the links that it tells; a delivery of 0 in a change means that the link is gone.
@@ -241,7 +245,7 @@ pub(super) struct Change {
     pub links: Vec<Link>,
 }
 
-/// Returns the length of a whole state in a frame, bytes.
+/// Returns the length of a whole state in a frame, without a key, bytes.
 pub(super) fn whole_len(state: &LinkState, is_signed: bool) -> usize {
     head_len(&state.name, &state.profile, is_signed) + LINK_LEN * state.hears.len()
 }
@@ -280,7 +284,7 @@ pub(super) fn write_whole(
     origin: NodeId,
     reach: Reach,
     state: &LinkState,
-    signature: Option<&Signature>,
+    signing: Option<Signing>,
 ) {
     let (epoch, seq) = state.version;
     let (scope, urgent) = reach;
@@ -290,9 +294,9 @@ pub(super) fn write_whole(
     Whole { epoch, name: state.name.as_bytes() }.put(&mut w);
 
     // The mark stands where the number of links would. Without profile and signature it is saved.
-    if signature.is_some() || !state.profile.is_empty() {
+    if signing.is_some() || !state.profile.is_empty() {
         w.u8(PROFILE);
-        profile::write(&mut w, &state.profile, signature);
+        profile::write(&mut w, &state.profile, signing);
     }
 
     w.u8(state.hears.len() as u8);
@@ -426,14 +430,27 @@ mod tests {
         let known = state((7, 3), 2, &[(5, 0.8), (9, 1.0)]);
         let later = state((7, 5), 2, &[(5, 0.6)]);
         let sign = |state| key.sign(Purpose::LinkState, &signed_contents(NodeId(3), state));
+        let signing = Some(Signing { signature: sign(&known), key: None });
         let mut out = Vec::new();
-        write_whole(&mut out, NodeId(3), (EVERYWHERE, true), &known, Some(&sign(&known)));
+        write_whole(&mut out, NodeId(3), (EVERYWHERE, true), &known, signing);
         let golden = format!("0003ff0000000300010000000000000007 0163 ff08 {WHOLE} 020005cc0009ff");
         assert_eq!(hex(&out), golden.replace(' ', ""));
         assert_eq!(out.len(), whole_len(&known, true));
         let told = Told::read(&mut Reader::new(&out)).unwrap();
         assert_eq!(told.whole(), Some(known.clone()));
-        assert_eq!(told.signature, Some(sign(&known)));
+        assert_eq!((told.signature, told.key), (Some(sign(&known)), None));
+
+        let signing = Some(Signing { signature: sign(&known), key: Some(key.public()) });
+        let mut out = Vec::new();
+        write_whole(&mut out, NodeId(3), (EVERYWHERE, true), &known, signing);
+        let public = key.public();
+        let golden =
+            format!("0003ff0000000300010000000000000007 0163 ff18 {WHOLE} {public} 020005cc0009ff");
+        assert_eq!(hex(&out), golden.replace(' ', ""));
+        assert_eq!(out.len(), whole_len(&known, true) + profile::KEY_LEN);
+        let told = Told::read(&mut Reader::new(&out)).unwrap();
+        assert_eq!((told.signature, told.key), (Some(sign(&known)), Some(public)));
+        assert_eq!(told.whole(), Some(known.clone()));
 
         let change = Change { since: 2, links: vec![(NodeId(5), 153), (NodeId(9), 0)] };
         let mut out = Vec::new();

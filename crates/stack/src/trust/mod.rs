@@ -6,12 +6,15 @@
 //!
 //! Keys travel on demand. A node that hears a signed state and lacks the key asks the neighbour
 //! that told it; the answer is a broadcast, from which others learn, too. Lists of revocations are
-//! told to all neighbours when they are new, and when a neighbour is new.
+//! told to all neighbours when they are new, and to those that say they have older ones.
 
+mod checks;
 mod frame;
+mod network;
 
-pub use frame::{CERTIFICATES, KEYS, KEYS_WANTED, REVOCATIONS};
-use frame::{Certificates, Keys, NodeKey};
+use checks::Checks;
+pub use frame::{CERTIFICATES, KEYS, KEYS_WANTED, KNOWN_LISTS, REVOCATIONS};
+use frame::{Certificates, Keys, KnownList, KnownLists, NodeKey};
 pub(crate) use frame::{KeysWanted, LAYOUTS};
 use ncmesh_engine::Malformed;
 use ncmesh_engine::time::{Duration, Instant};
@@ -22,6 +25,7 @@ use ncmesh_wire::identity::{
     Authority, Certificate, PublicKey, Purpose, Rejection, Revocations, SecretKey, Signature,
 };
 use ncmesh_wire::{NodeId, Record, Writer};
+use network::Network;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most nodes whose key or certificate is kept: as many as link states.
@@ -37,20 +41,26 @@ const MAX_REQUESTS: u32 = 5;
 /// Pauses between requests for the same key.
 const REQUEST_PAUSES: Backoff =
     Backoff { first: Duration::from_millis(300), longest: Duration::from_millis(4_800) };
-/// Time in which an answer serves all who ask.
-const ANSWERED: Duration = Duration::from_millis(250);
-/// Failed checks of signatures that a neighbour may cause in a second, and at once.
-const FAILURES_PER_S: f64 = 5.0;
-const MOST_FAILURES: f64 = 50.0;
-/// Most neighbours whose failed checks are counted.
-const MAX_BUDGETS: usize = 1_024;
+/// Most times in [`TELLS_TIME`] that a key goes with the whole states of its node. These are told
+/// to nodes that lack the state, and as a rule those of a node that is new lack its key as well.
+const MOST_TELLS: u8 = 4;
+const TELLS_TIME: Duration = Duration::from_secs(600);
+/// Pauses between answers that tell the same key. They double while it is asked for again and
+/// again, by any node: an id costs nothing, so a budget for each one would bound nothing.
+const ANSWER_PAUSES: Backoff =
+    Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(16) };
+/// Number of pauses without a request after which they begin again with the first.
+const QUIET_PAUSES: u32 = 4;
+/// Pause between two writes of what must survive a restart, for each key known, and at least. A
+/// file has about 80 bytes for a key, so at most 8 kB are written in a second.
+const SAVE_PAUSE_PER_KEY: Duration = Duration::from_millis(10);
+const LEAST_SAVE_PAUSE: Duration = Duration::from_secs(1);
+/// Pause between two writes because pinned nodes have other names. Flash wears out, and a node may
+/// change its name as often as it likes.
+const RENAME_PAUSE: Duration = Duration::from_secs(3600);
 /// Most nodes whose conflicts are remembered, and for how long.
 const MAX_CONFLICTS: usize = 1_024;
 const CONFLICT_TIME: Duration = Duration::from_secs(600);
-/// How often a list of revocations is told when it is new.
-const LIST_TELLS: u8 = 3;
-/// Time between two such frames.
-const LIST_PAUSE: Duration = Duration::from_millis(400);
 
 ncmesh_engine::choices! {
     /// Ways to trust other nodes.
@@ -147,8 +157,33 @@ pub(crate) struct Claim<'a> {
     pub origin: NodeId,
     pub state: &'a LinkState,
     pub signature: Option<&'a Signature>,
+    /// Key of the origin, if it came with the state.
+    pub key: Option<PublicKey>,
     /// Neighbour that told it.
     pub sender: NodeId,
+    /// Whether a node without an identity has had its name longer.
+    pub is_name_borne: bool,
+}
+
+/// A statement with what is to be judged of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said<'a> {
+    pub origin: NodeId,
+    pub contents: &'a [u8],
+    pub signature: Option<&'a Signature>,
+    /// Neighbour that passed it on.
+    pub sender: NodeId,
+}
+
+/// How this node knows the packets of another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bond<'a> {
+    /// One of both has no identity.
+    Free,
+    /// By a key of both.
+    Keys { own: &'a SecretKey, peer: PublicKey },
+    /// The other node is none that counts.
+    Refused,
 }
 
 /// Nodes about which an answer brought news.
@@ -172,6 +207,23 @@ pub(crate) struct Asked {
 struct Candidate {
     key: PublicKey,
     at: Instant,
+    /// Neighbour that told it.
+    teller: NodeId,
+    /// Whether a state bears its signature, where that pins no node to it.
+    is_confirmed: bool,
+}
+
+impl Candidate {
+    fn new(key: PublicKey, teller: NodeId, now: Instant) -> Self {
+        Self { key, at: now, teller, is_confirmed: false }
+    }
+}
+
+/// How often a key was told with states, since a time.
+#[derive(Clone, Copy, Debug)]
+struct Tells {
+    count: u8,
+    since: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -181,13 +233,40 @@ struct Want {
     tries: u32,
     /// Whether the next request was put off, because another node asked.
     is_put_off: bool,
+    /// Whether a false key was told, so that now only `from` is believed.
+    is_strict: bool,
 }
 
-/// Failed checks that a neighbour may still cause, as of a time.
+/// Last answer that told a key, and how often the pause before the next one is doubled.
 #[derive(Clone, Copy, Debug)]
-struct Budget {
-    failures: f64,
+struct Answered {
     at: Instant,
+    doublings: u32,
+}
+
+impl Answered {
+    fn pause(self) -> Duration {
+        ANSWER_PAUSES.pause(self.doublings)
+    }
+}
+
+/// Makes pauses differ. Nodes that do not hear each other often want to say something because of the
+/// same frame: in step, their frames would collide again and again.
+#[derive(Debug)]
+struct Jitter {
+    me: NodeId,
+    /// Number of pauses so far.
+    pauses: u16,
+}
+
+impl Jitter {
+    /// Returns a factor from 0.5 to 1.5 for a pause.
+    fn factor(&mut self) -> f64 {
+        self.pauses = self.pauses.wrapping_add(1);
+        // Multiples of the golden ratio are spread evenly (Knuth, volume 3, 6.4).
+        let spread = (self.me.0 ^ self.pauses.wrapping_mul(0x3C6F)).wrapping_mul(0x9E37);
+        0.5 + f64::from(spread) / 65_536.0
+    }
 }
 
 /// Time of the own clock at a moment, seconds since 1970.
@@ -195,21 +274,6 @@ struct Budget {
 struct Clock {
     unix_s: u64,
     at: Instant,
-}
-
-/// Networks that count, and revocations that neighbours are still told.
-#[derive(Debug)]
-struct Network {
-    authority: Authority,
-    tells: u8,
-    next_tell: Instant,
-}
-
-impl Network {
-    /// Tells every list once, unless that is under way.
-    fn tell_all(&mut self) {
-        self.tells = self.tells.max(self.authority.revocations().len() as u8);
-    }
 }
 
 #[derive(Debug)]
@@ -232,15 +296,21 @@ pub(crate) struct Trust {
     wanted: BTreeMap<NodeId, Want>,
     /// Nodes whose keys neighbours asked for, and when each was told last.
     answers: BTreeSet<NodeId>,
-    answered: BTreeMap<NodeId, Instant>,
+    answered: BTreeMap<NodeId, Answered>,
+    /// Keys that were told with states.
+    told: BTreeMap<NodeId, Tells>,
     /// When something was last said under a node's id that was not the node's.
     conflicts: BTreeMap<NodeId, Instant>,
-    budgets: BTreeMap<NodeId, Budget>,
+    checks: Checks,
     clock: Option<Clock>,
-    /// Number of pauses so far, from which they differ.
-    pauses: u16,
-    /// Number of changes of what must survive a restart.
-    changes: u64,
+    jitter: Jitter,
+    /// Number of times that what must survive a restart was to be saved.
+    saves: u64,
+    /// Whether a key is not saved yet, or a name, and when each may be.
+    is_unsaved: bool,
+    is_renamed: bool,
+    next_save: Instant,
+    next_rename: Instant,
 }
 
 impl Trust {
@@ -264,8 +334,7 @@ impl Trust {
                     known.insert(certificate.node, Known::certified(certificate));
                 }
                 known.insert(me, Known::certified(certificate));
-                let network = Network { authority, tells: 0, next_tell: Instant::default() };
-                (Mode::Network(network), Some(key))
+                (Mode::Network(Network::new(authority, me)), Some(key))
             }
         };
 
@@ -278,11 +347,16 @@ impl Trust {
             wanted: BTreeMap::new(),
             answers: BTreeSet::new(),
             answered: BTreeMap::new(),
+            told: BTreeMap::new(),
             conflicts: BTreeMap::new(),
-            budgets: BTreeMap::new(),
+            checks: Checks::default(),
             clock: None,
-            pauses: 0,
-            changes: 0,
+            jitter: Jitter { me, pauses: 0 },
+            saves: 0,
+            is_unsaved: false,
+            is_renamed: false,
+            next_save: Instant::default(),
+            next_rename: Instant::default(),
         }
     }
 
@@ -298,9 +372,31 @@ impl Trust {
         self.known.get(&node)
     }
 
-    /// Returns the number of changes of keys, certificates and revocations since the start.
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes
+    /// Returns how often keys, certificates and revocations were to be saved since the start.
+    pub(crate) fn saves(&self) -> u64 {
+        self.saves
+    }
+
+    /// Does what falls due with time; `neighbors` are the nodes heard.
+    pub(crate) fn handle_timeout(&mut self, neighbors: &BTreeSet<NodeId>, now: Instant) {
+        let is_rename_due = self.is_renamed && now >= self.next_rename;
+        if (self.is_unsaved && now >= self.next_save) || is_rename_due {
+            self.saves += 1;
+            self.is_unsaved = false;
+            self.is_renamed = false;
+            let pause = SAVE_PAUSE_PER_KEY * self.known.len() as u32;
+            self.next_save = now + pause.max(LEAST_SAVE_PAUSE);
+            self.next_rename = now + RENAME_PAUSE;
+        }
+
+        // Ids that a member invents have no certificates, and are not asked.
+        if matches!(&self.mode, Mode::Network(network) if network.may_ask(now)) {
+            let members = neighbors.iter().copied().filter(|node| self.is_certified(*node, now));
+            let members: Vec<NodeId> = members.collect();
+            if let Mode::Network(network) = &mut self.mode {
+                network.ask(members, now);
+            }
+        }
     }
 
     /// Returns the lists of revocations that count.
@@ -338,6 +434,18 @@ impl Trust {
         certificate.is_some_and(|c| network.authority.is_valid(c, self.clock(now)).is_err())
     }
 
+    /// Returns whether a node has a certificate that counts.
+    fn is_certified(&self, node: NodeId, now: Instant) -> bool {
+        let has_one = self.known.get(&node).is_some_and(|known| known.certificate.is_some());
+        has_one && !self.is_outcast(node, now)
+    }
+
+    /// Returns whether a node would be pinned with this name, and is not yet.
+    pub(crate) fn takes_name(&self, node: NodeId, name: &str) -> bool {
+        let is_new = self.known.get(&node).is_none_or(|known| known.name != name);
+        matches!(self.mode, Mode::FirstUse) && is_new
+    }
+
     /// Returns whether a node's first signed state will pin it to its key.
     pub(crate) fn awaits_key(&self, node: NodeId) -> bool {
         matches!(self.mode, Mode::FirstUse) && !self.known.contains_key(&node)
@@ -372,7 +480,7 @@ impl Trust {
 
     /// Judges a state whose signed `contents` are these.
     pub(crate) fn judge(&mut self, claim: Claim<'_>, contents: &[u8], now: Instant) -> Verdict {
-        let Claim { origin, state, signature, sender } = claim;
+        let Claim { origin, state, signature, key: told_key, sender, is_name_borne } = claim;
         if matches!(self.mode, Mode::Key) {
             self.carry_key(claim, contents, now);
             return Verdict::Believed;
@@ -389,24 +497,33 @@ impl Trust {
             return Verdict::Refused;
         };
 
-        // An unconfirmed key will do: the signature that it verifies confirms it.
-        let candidate = self.candidates.get(&origin).map(|candidate| candidate.key);
-        let Some(key) = known.or(candidate) else {
+        // An unconfirmed key will do: the signature that it verifies confirms it. One that comes
+        // with the state goes before one that any node may have told. In a network a key means
+        // nothing without its certificate.
+        let told_key = told_key.filter(|_| matches!(self.mode, Mode::FirstUse));
+        let with_state = told_key.map(|key| Candidate::new(key, sender, now));
+        let candidate = with_state.or_else(|| self.candidates.get(&origin).copied());
+        let Some(key) = known.or(candidate.map(|candidate| candidate.key)) else {
             self.want(origin, sender, now);
             return Verdict::KeyMissing;
         };
 
-        // A check costs time. A neighbour whose states keep failing may cause few of them.
-        if !self.may_check(sender, now) {
+        // A check costs time, so lies may cause few of them.
+        if !self.checks.may_check(sender, now) {
             return Verdict::Exhausted;
         }
         if !key.has_signed(Purpose::LinkState, contents, signature) {
-            self.charge(sender);
-            if self.candidates.remove(&origin).is_some() {
-                // Somebody told a false key.
-                self.want(origin, sender, now);
+            // With an unconfirmed key it is not known which of the two is false.
+            if let (None, Some(Candidate { teller, .. })) = (known, candidate) {
+                self.checks.note_failure(teller);
+                if with_state.is_some() {
+                    return Verdict::Refused;
+                }
+                self.candidates.remove(&origin);
+                self.want_strictly(origin, sender, now);
                 return Verdict::KeyMissing;
             }
+            self.checks.note_failure(sender);
             self.note_conflict(origin, now);
             // The network's holder may have given the node another key meanwhile.
             if self.known.get(&origin).is_some_and(|known| known.certificate.is_some()) {
@@ -416,9 +533,11 @@ impl Trust {
         }
 
         // The key is right. In a network the certificate bounds what the node may say, too.
+        self.checks.note_success(sender, now);
         let known = self.known.get(&origin);
         let Some(certificate) = known.and_then(|known| known.certificate.as_ref()) else {
-            return self.pin(origin, &state.name, key);
+            let name = if is_name_borne { "" } else { state.name.as_str() };
+            return self.pin(origin, name, key);
         };
         let is_permitted = state.name == certificate.name
             && state.profile.prefixes.iter().all(|prefix| certificate.permits(prefix));
@@ -431,41 +550,130 @@ impl Trust {
         Verdict::Refused
     }
 
+    /// Returns how this node knows the packets of another one.
+    pub(crate) fn bond(&self, node: NodeId, now: Instant) -> Bond<'_> {
+        let Some(own) = &self.own else { return Bond::Free };
+        if matches!(self.mode, Mode::Network(_)) && !self.is_certified(node, now) {
+            return Bond::Refused;
+        }
+        let known = self.known.get(&node);
+        known.map_or(Bond::Free, |known| Bond::Keys { own, peer: known.key })
+    }
+
+    /// Signs a statement of this node; `None` without an identity.
+    pub(crate) fn sign_statement(&self, contents: &[u8]) -> Option<Signature> {
+        self.own.as_ref().map(|key| key.sign(Purpose::Statement, contents))
+    }
+
+    /// Judges a statement in a frame.
+    pub(crate) fn judge_statement(&mut self, said: Said<'_>, now: Instant) -> Verdict {
+        let Said { origin, contents, signature, sender } = said;
+        let is_member = match self.mode {
+            Mode::Key => return Verdict::Believed,
+            Mode::FirstUse => true,
+            Mode::Network(_) => self.is_certified(origin, now),
+        };
+
+        // Only states pin nodes to keys. They come with the keys, and as soon as statements.
+        let known = self.known.get(&origin).map(|known| known.key);
+        match (known.filter(|_| is_member), signature) {
+            (Some(key), Some(signature)) => {
+                if !self.checks.may_check(sender, now) {
+                    return Verdict::Exhausted;
+                }
+                if key.has_signed(Purpose::Statement, contents, signature) {
+                    self.checks.note_success(sender, now);
+                    return Verdict::Believed;
+                }
+                self.checks.note_failure(sender);
+                Verdict::Refused
+            }
+            // A node without an identity.
+            (_, None) if known.is_none() && matches!(self.mode, Mode::FirstUse) => {
+                Verdict::Believed
+            }
+            (_, None) => Verdict::Refused,
+            (None, Some(_)) => {
+                if !self.candidates.contains_key(&origin) {
+                    self.want(origin, sender, now);
+                }
+                Verdict::KeyMissing
+            }
+        }
+    }
+
+    /// Returns whether a statement that this node believes goes on with its signature. Without an
+    /// identity this node believes it in any case, but puts no false signature behind it: to others
+    /// it would be false with it.
+    pub(crate) fn passes_signature_on(&mut self, said: Said<'_>, now: Instant) -> bool {
+        let Said { origin, contents, signature, sender } = said;
+        if !matches!(self.mode, Mode::Key) {
+            return true;
+        }
+        let confirmed = self.candidates.get(&origin).filter(|candidate| candidate.is_confirmed);
+        let Some((key, signature)) = confirmed.map(|candidate| candidate.key).zip(signature) else {
+            return false;
+        };
+        if !self.checks.may_check(sender, now) {
+            return false;
+        }
+        let is_right = key.has_signed(Purpose::Statement, contents, signature);
+        match is_right {
+            true => self.checks.note_success(sender, now),
+            false => self.checks.note_failure(sender),
+        }
+        is_right
+    }
+
     /// Fetches the key of a signed state that this node believes in any case, so that others with
     /// identities can have it from here.
     fn carry_key(&mut self, claim: Claim<'_>, contents: &[u8], now: Instant) {
-        let Claim { origin, signature, sender, .. } = claim;
+        let Claim { origin, signature, key: told_key, sender, .. } = claim;
         let Some(signature) = signature else { return };
-        if let Some(Candidate { key, .. }) = self.candidates.get(&origin).copied() {
-            if !self.may_check(sender, now)
-                || key.has_signed(Purpose::LinkState, contents, signature)
-            {
-                return;
-            }
-            self.charge(sender);
-            self.candidates.remove(&origin);
+        let with_state = told_key.map(|key| Candidate::new(key, sender, now));
+        let candidate = with_state.or_else(|| self.candidates.get(&origin).copied());
+        let Some(candidate) = candidate else { return self.want(origin, sender, now) };
+        if !self.checks.may_check(sender, now) {
+            return;
         }
-        self.want(origin, sender, now);
+
+        if candidate.key.has_signed(Purpose::LinkState, contents, signature) {
+            self.checks.note_success(sender, now);
+            self.wanted.remove(&origin);
+            make_room(&mut self.candidates, &origin, MAX_CANDIDATES, |candidate| candidate.at);
+            self.candidates.insert(origin, Candidate { is_confirmed: true, ..candidate });
+            return;
+        }
+
+        self.checks.note_failure(candidate.teller);
+        if with_state.is_none() {
+            self.candidates.remove(&origin);
+            self.want_strictly(origin, sender, now);
+        }
     }
 
-    /// Pins a node to a key under which it signed a state, and takes note of its name if it is no
-    /// other node's.
+    /// Pins a node to a key under which it signed a state, and takes note of its name, if it may
+    /// have one and no other node has it.
     fn pin(&mut self, node: NodeId, name: &str, key: PublicKey) -> Verdict {
         // A name belongs to the node that had it first. Another node is pinned without one.
         let is_free = self.owner(name).is_none_or(|owner| owner == node);
+        let name = if is_free { name } else { "" };
         let is_full = self.known.len() >= MAX_KEYS;
         match self.known.get_mut(&node) {
-            Some(known) if is_free && known.name != name => name.clone_into(&mut known.name),
-            Some(_) => return Verdict::Believed,
+            Some(known) if !name.is_empty() && known.name != name => {
+                name.clone_into(&mut known.name);
+                self.is_renamed = true;
+            }
+            Some(_) => {}
             None if is_full => return Verdict::Exhausted,
             None => {
-                let name = if is_free { name.to_owned() } else { String::new() };
-                self.known.insert(node, Known { name, key, certificate: None });
+                self.known.insert(node, Known { name: name.to_owned(), key, certificate: None });
                 self.candidates.remove(&node);
+                self.wanted.remove(&node);
+                self.is_unsaved = true;
             }
         }
 
-        self.changes += 1;
         Verdict::Believed
     }
 
@@ -474,40 +682,47 @@ impl Trust {
         self.conflicts.insert(node, now);
     }
 
-    fn may_check(&mut self, sender: NodeId, now: Instant) -> bool {
-        make_room(&mut self.budgets, &sender, MAX_BUDGETS, |budget| budget.at);
-        let full = Budget { failures: MOST_FAILURES, at: now };
-        let budget = self.budgets.entry(sender).or_insert(full);
-        let earned = FAILURES_PER_S * now.since(budget.at).as_secs_f64();
-        *budget = Budget { failures: (budget.failures + earned).min(MOST_FAILURES), at: now };
-        budget.failures >= 1.0
-    }
-
-    fn charge(&mut self, sender: NodeId) {
-        if let Some(budget) = self.budgets.get_mut(&sender) {
-            budget.failures -= 1.0;
-        }
-    }
-
     // ---- keys on demand
 
     /// Asks `from` for the key of a node until it comes.
     pub(crate) fn want(&mut self, node: NodeId, from: NodeId, now: Instant) {
         if self.wanted.len() < MAX_WANTED || self.wanted.contains_key(&node) {
-            let due = now + REQUEST_WAIT.mul_f64(self.jitter());
-            let want = Want { from, due, tries: 0, is_put_off: false };
+            let due = now + REQUEST_WAIT.mul_f64(self.jitter.factor());
+            let want = Want { from, due, tries: 0, is_put_off: false, is_strict: false };
             self.wanted.entry(node).or_insert(want).from = from;
         }
     }
 
-    /// Returns a factor from 0.5 to 1.5 for a pause. Nodes that do not hear each other often ask
-    /// for a key that the same hello made them want: in step, their requests would collide again
-    /// and again.
-    fn jitter(&mut self) -> f64 {
-        self.pauses = self.pauses.wrapping_add(1);
-        // Multiples of the golden ratio are spread evenly (Knuth, volume 3, 6.4).
-        let spread = (self.me.0 ^ self.pauses.wrapping_mul(0x3C6F)).wrapping_mul(0x9E37);
-        0.5 + f64::from(spread) / 65_536.0
+    /// Returns the key of a node if it is to go with the whole state that is told next.
+    pub(crate) fn key_to_tell(&self, node: NodeId, now: Instant) -> Option<PublicKey> {
+        if matches!(self.mode, Mode::Network(_)) {
+            return None;
+        }
+        let is_recent = |told: &&Tells| now.since(told.since) < TELLS_TIME;
+        let told = self.told.get(&node).filter(is_recent);
+        let confirmed = self.candidates.get(&node).filter(|candidate| candidate.is_confirmed);
+        let key = self.known.get(&node).map(|known| known.key);
+        let key = key.or_else(|| confirmed.map(|candidate| candidate.key));
+        key.filter(|_| told.is_none_or(|told| told.count < MOST_TELLS))
+    }
+
+    /// Notes that the key of a node went with its state.
+    pub(crate) fn note_key_told(&mut self, node: NodeId, now: Instant) {
+        make_room(&mut self.told, &node, MAX_KEYS, |told| told.since);
+        let told = self.told.entry(node).or_insert(Tells { count: 0, since: now });
+        if now.since(told.since) >= TELLS_TIME {
+            *told = Tells { count: 0, since: now };
+        }
+        told.count += 1;
+    }
+
+    /// Asks `from` for the key of a node of which a false one was told. Only what `from` says is
+    /// believed then.
+    fn want_strictly(&mut self, node: NodeId, from: NodeId, now: Instant) {
+        self.want(node, from, now);
+        if let Some(want) = self.wanted.get_mut(&node) {
+            want.is_strict = true;
+        }
     }
 
     /// Handles a request for keys.
@@ -526,10 +741,11 @@ impl Trust {
         }
 
         // One broadcast answers all that ask within a short time.
-        self.answered.retain(|_, at| now.since(*at) < ANSWERED);
+        self.answered.retain(|_, told| now.since(told.at) < QUIET_PAUSES * told.pause());
         for node in nodes {
             let is_had = self.known.contains_key(&node) || self.candidates.contains_key(&node);
-            let is_due = is_had && !self.answered.contains_key(&node);
+            let told = self.answered.get(&node);
+            let is_due = is_had && told.is_none_or(|told| now.since(told.at) >= told.pause());
             if is_due && self.answers.len() < MAX_WANTED {
                 self.answers.insert(node);
             }
@@ -538,12 +754,22 @@ impl Trust {
     }
 
     /// Handles keys that a neighbour told.
-    pub(crate) fn handle_keys(&mut self, body: &[u8], now: Instant) -> Result<Learned, Malformed> {
+    pub(crate) fn handle_keys(
+        &mut self,
+        teller: NodeId,
+        body: &[u8],
+        now: Instant,
+    ) -> Result<Learned, Malformed> {
         let Keys { keys } = Keys::from_body(body)?;
-        Ok(self.note_keys(keys, now))
+        Ok(self.note_keys(teller, keys, now))
     }
 
-    fn note_keys(&mut self, keys: impl IntoIterator<Item = NodeKey>, now: Instant) -> Learned {
+    fn note_keys(
+        &mut self,
+        teller: NodeId,
+        keys: impl IntoIterator<Item = NodeKey>,
+        now: Instant,
+    ) -> Learned {
         let mut learned = Learned::default();
         if matches!(self.mode, Mode::Network(_)) {
             return learned;
@@ -556,11 +782,19 @@ impl Trust {
                 continue;
             }
 
+            // After a lie, or many, only the neighbour that was asked is believed.
+            let want = self.wanted.get(&node).copied();
+            let is_asked = want.is_some_and(|want| want.from == teller);
+            let is_strict = want.is_some_and(|want| want.is_strict);
+            if !is_asked && (is_strict || !self.checks.may_check(teller, now)) {
+                continue;
+            }
+
             // A key that was asked for finds room in any case. Unasked ones end at the bound.
-            let want = self.wanted.remove(&node);
+            self.wanted.remove(&node);
             if want.is_some() || self.candidates.len() < MAX_CANDIDATES {
                 make_room(&mut self.candidates, &node, MAX_CANDIDATES, |candidate| candidate.at);
-                self.candidates.insert(node, Candidate { key, at: now });
+                self.candidates.insert(node, Candidate::new(key, teller, now));
             }
             learned.wanted.extend(want.map(|want| Asked { node, from: want.from }));
         }
@@ -578,7 +812,7 @@ impl Trust {
         if !matches!(self.mode, Mode::Network(_)) {
             // Outside a network a certificate is as good as a bare key.
             let bare = |c: Certificate| NodeKey { node: c.node, key: c.key };
-            return Ok(self.note_keys(certificates.into_iter().map(bare), now));
+            return Ok(self.note_keys(sender, certificates.into_iter().map(bare), now));
         }
 
         let mut learned = Learned::default();
@@ -595,16 +829,16 @@ impl Trust {
             // Cheap checks first, so that copies cost no signature check.
             let before = before.map(|known| known.key);
             let has_room = before.is_some() || self.known.len() < MAX_KEYS;
-            if node == self.me || !is_new || !has_room || !self.may_check(sender, now) {
+            if node == self.me || !is_new || !has_room || !self.checks.may_check(sender, now) {
                 continue;
             }
 
             let Mode::Network(network) = &mut self.mode else { break };
             match network.authority.admit(&certificate, clock) {
-                Ok(_) => {}
+                Ok(()) => self.checks.note_success(sender, now),
                 // Only this one shows that somebody lies: others told it in good faith.
                 Err(Rejection::Signature) => {
-                    self.charge(sender);
+                    self.checks.note_failure(sender);
                     continue;
                 }
                 Err(_) => continue,
@@ -615,7 +849,7 @@ impl Trust {
                 learned.void.push(node);
             }
             self.known.insert(node, Known::certified(certificate));
-            self.changes += 1;
+            self.is_unsaved = true;
 
             let want = self.wanted.remove(&node);
             learned.wanted.extend(want.map(|want| Asked { node, from: want.from }));
@@ -631,35 +865,47 @@ impl Trust {
         now: Instant,
     ) -> Result<bool, Malformed> {
         let list = Revocations::parse(body)?;
-        if !self.may_check(sender, now) {
+        if !self.checks.may_check(sender, now) {
             return Ok(false);
         }
 
-        let id = list.network;
-        let number = list.number;
-        match self.revoke(list) {
-            Ok(()) => return Ok(true),
-            Err(Rejection::Old) => {
-                let Mode::Network(network) = &mut self.mode else { return Ok(false) };
-                // A neighbour that comes from another part of the mesh knows less.
-                let mut known = network.authority.revocations().iter();
-                if known.any(|list| list.network == id && list.number > number) {
-                    network.tell_all();
-                }
-            }
+        let told = KnownList { network: list.network, number: list.number };
+        let revoked = self.revoke(list, now);
+        match revoked {
+            Ok(()) => self.checks.note_success(sender, now),
             // Only a false signature shows that somebody lies.
-            Err(Rejection::Signature) => self.charge(sender),
+            Err(Rejection::Signature) => self.checks.note_failure(sender),
             Err(_) => {}
         }
-        Ok(false)
+        // A neighbour that comes from another part of the mesh may know less.
+        if matches!(revoked, Ok(()) | Err(Rejection::Old))
+            && let Mode::Network(network) = &mut self.mode
+        {
+            network.note_list(sender, told, now);
+        }
+        Ok(revoked.is_ok())
+    }
+
+    /// Handles the numbers of the lists that `sender` has.
+    pub(crate) fn handle_known_lists(
+        &mut self,
+        sender: NodeId,
+        body: &[u8],
+        now: Instant,
+    ) -> Result<(), Malformed> {
+        let known = KnownLists::from_body(body)?;
+        if let Mode::Network(network) = &mut self.mode {
+            network.handle_known(sender, &known, now);
+        }
+        Ok(())
     }
 
     /// Takes a list of revocations, and tells it from now on.
-    pub(crate) fn revoke(&mut self, list: Revocations) -> Result<(), Rejection> {
+    pub(crate) fn revoke(&mut self, list: Revocations, now: Instant) -> Result<(), Rejection> {
         let Mode::Network(network) = &mut self.mode else { return Err(Rejection::OtherNetwork) };
-        network.authority.revoke(list)?;
-        network.tells = LIST_TELLS;
-        self.changes += 1;
+        network.revoke(list, now)?;
+        // It is saved at once: a node that restarts must not let a stolen one in again.
+        self.saves += 1;
         Ok(())
     }
 
@@ -668,12 +914,10 @@ impl Trust {
         self.known.keys().copied().filter(|node| self.is_outcast(*node, now)).collect()
     }
 
-    /// Notes that a neighbour is new, so that it is told the revocations.
-    pub(crate) fn note_new_neighbor(&mut self) {
-        if let Mode::Network(network) = &mut self.mode
-            && !network.authority.revocations().is_empty()
-        {
-            network.tell_all();
+    /// Notes that a neighbour is new, and may not have the revocations.
+    pub(crate) fn note_new_neighbor(&mut self, node: NodeId, now: Instant) {
+        if let Mode::Network(network) = &mut self.mode {
+            network.note_new_neighbor(node, now);
         }
     }
 
@@ -682,13 +926,13 @@ impl Trust {
     /// Returns when, later than `after`, a frame is due.
     pub(crate) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         let wants = self.wanted.values().map(|want| want.due);
-        wants.chain(self.next_tell()).filter(|due| *due > after).min()
+        wants.chain(self.lists_due()).filter(|due| *due > after).min()
     }
 
-    fn next_tell(&self) -> Option<Instant> {
+    fn lists_due(&self) -> Option<Instant> {
         match &self.mode {
-            Mode::Network(network) if network.tells > 0 => Some(network.next_tell),
-            _ => None,
+            Mode::Network(network) => network.due(),
+            Mode::Key | Mode::FirstUse => None,
         }
     }
 
@@ -696,32 +940,24 @@ impl Trust {
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         !self.answers.is_empty()
             || self.wanted.values().any(|want| want.due <= now)
-            || self.next_tell().is_some_and(|at| at <= now)
+            || self.lists_due().is_some_and(|at| at <= now)
     }
 
     /// Writes the frame that is due into a body of at most `mtu` bytes. Returns its kind.
     pub(crate) fn fill(&mut self, mtu: usize, now: Instant, out: &mut Vec<u8>) -> Option<u8> {
         let start = out.len();
-        if let Mode::Network(network) = &mut self.mode
-            && network.tells > 0
-            && network.next_tell <= now
-        {
-            network.tells -= 1;
-            network.next_tell = now + LIST_PAUSE;
-            // One list after the other: there are two during a change of the network's key.
-            let lists = network.authority.revocations();
-            let list = lists.get(usize::from(network.tells) % lists.len().max(1))?;
-            list.write(out);
-            if out.len() - start > mtu {
-                out.truncate(start);
-                return None;
+        if let Mode::Network(network) = &mut self.mode {
+            if network.fill_list(mtu, now, out) {
+                return Some(REVOCATIONS);
             }
-            return Some(REVOCATIONS);
+            if network.fill_known(now, out) {
+                return Some(KNOWN_LISTS);
+            }
         }
 
         // Requests to the same neighbour go together, also those due soon.
         if let Some(from) = self.wanted.values().find(|want| want.due <= now).map(|w| w.from) {
-            let jitter = self.jitter();
+            let jitter = self.jitter.factor();
             let room = mtu.saturating_sub(KeysWanted::LEN) / 2;
             let mut nodes = Vec::new();
             for (node, want) in &mut self.wanted {
@@ -758,7 +994,10 @@ impl Trust {
             }
 
             self.answers.remove(&node);
-            self.answered.insert(node, now);
+            // Entries end after some quiet, so one that is there was asked for again soon.
+            let before = self.answered.get(&node);
+            let doublings = before.map_or(0, |told| told.doublings + 1);
+            self.answered.insert(node, Answered { at: now, doublings });
         }
 
         let kind = if matches!(self.mode, Mode::Network(_)) { CERTIFICATES } else { KEYS };
@@ -772,6 +1011,53 @@ pub(crate) fn is_well_formed(kind: u8, body: &[u8]) -> bool {
         KEYS_WANTED => KeysWanted::from_body(body).is_ok(),
         KEYS => Keys::from_body(body).is_ok(),
         CERTIFICATES => Certificates::from_body(body).is_ok(),
+        KNOWN_LISTS => KnownLists::from_body(body).is_ok(),
         _ => Revocations::parse(body).is_ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(s: u64) -> Instant {
+        Instant::from_nanos(s * 1_000_000_000)
+    }
+
+    fn key(seed: u8) -> SecretKey {
+        SecretKey::new(&[seed; 32].into())
+    }
+
+    fn first_use() -> Trust {
+        let first_use = FirstUse { key: key(1), pins: Vec::new() };
+        Trust::new(TrustConfig::FirstUse(Box::new(first_use)), NodeId(1), "n1")
+    }
+
+    #[test]
+    fn new_names_of_a_node_are_saved_once_in_an_hour() {
+        let mut trust = first_use();
+        for second in 0..2 * 3600 {
+            let name = format!("m{second}");
+            assert_eq!(trust.pin(NodeId(2), &name, key(2).public()), Verdict::Believed);
+            trust.handle_timeout(&BTreeSet::new(), at(second));
+            assert_eq!(trust.owner(&name), Some(NodeId(2)));
+        }
+        assert!((2..=3).contains(&trust.saves()), "{} writes", trust.saves());
+    }
+
+    #[test]
+    fn the_more_keys_are_known_the_more_seldom_they_are_saved() {
+        let mut trust = first_use();
+        trust.pin(NodeId(2), "n2", key(2).public());
+        trust.handle_timeout(&BTreeSet::new(), at(1));
+        assert_eq!(trust.saves(), 1, "the first is saved at once");
+        for second in 2..1002 {
+            for index in 0..10 {
+                trust.pin(NodeId(10 * second + index), "", key(3).public());
+            }
+            trust.handle_timeout(&BTreeSet::new(), at(second.into()));
+        }
+        assert_eq!(trust.known().count(), 10_002);
+        assert!((10..60).contains(&trust.saves()), "{} writes", trust.saves());
     }
 }

@@ -21,7 +21,9 @@ use crate::transfers::Transfers;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::{Class, Context, Engine, Event, Filled, Frame, Offer, TxReport, TxResult};
+use ncmesh_engine::{
+    Class, Context, Engine, Event, Filled, Frame, Offer, Statement, TxReport, TxResult,
+};
 use ncmesh_wire::{FlowId, ServiceId};
 
 /// Interval of housekeeping.
@@ -180,6 +182,10 @@ impl<C: Carrier> FileMulticast<C> {
 impl<C: Carrier> Engine for FileMulticast<C> {
     fn hears(&self, service: ServiceId) -> bool {
         service == self.service
+    }
+
+    fn statement<'a>(&self, kind: u8, body: &'a [u8]) -> Option<Statement<'a>> {
+        frame::statement(kind, body)
     }
 
     fn handle_frame(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {

@@ -4,6 +4,7 @@ use super::Version;
 use ncmesh_engine::Background;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::file::{Geometry, Manifest, ReceiverState};
+use ncmesh_wire::identity::Signature;
 use ncmesh_wire::layout::{Charset, Check, Count, Part};
 use ncmesh_wire::record::{Group, Named, bits, field, group, many};
 use ncmesh_wire::{FlowId, NodeId, Reader, Record, Writer, choice, frame, record};
@@ -41,9 +42,10 @@ pub struct Announcement {
 }
 
 impl Announcement {
-    /// Returns how many receivers an announcement of `manifest` can list in `mtu` bytes.
+    /// Returns how many receivers an announcement of `manifest` can list in `mtu` bytes, with a
+    /// signature behind it.
     pub fn room_for_receivers(manifest: &Manifest, mtu: usize) -> usize {
-        let fixed = Self::LEN + manifest.name.len();
+        let fixed = Self::LEN + manifest.name.len() + Signature::LEN;
         (mtu.saturating_sub(fixed) / Listed::LEN).min(usize::from(u16::MAX))
     }
 }

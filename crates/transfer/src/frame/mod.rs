@@ -24,8 +24,10 @@ pub use announcement::{Announcement, TransferPhase};
 pub use coding::{Coding, SYSTEMATIC, append_coding, write_packet};
 pub use version::Version;
 
-use ncmesh_engine::Summary;
+use ncmesh_engine::file::ReceiverState;
+use ncmesh_engine::{Statement, Summary};
 use ncmesh_wire::layout::Layout;
+use ncmesh_wire::{NodeId, Reader};
 
 /// Kind of an announcement.
 pub const ANNOUNCE: u8 = 0;
@@ -51,6 +53,27 @@ pub const ACKNOWLEDGMENT: Layout = Layout::new(
      complete below batch {first_missing}",
     Ack::BODY,
 );
+
+/// Returns what a source or a receiver says of a transfer that lasts: every announcement, and the
+/// acknowledgments that end the part of a receiver. Reports on progress are made up for by later
+/// ones, and too many to be signed.
+#[must_use]
+pub fn statement(kind: u8, body: &[u8]) -> Option<Statement<'_>> {
+    match kind {
+        ANNOUNCE => {
+            let origin = Reader::new(body).flow().ok()?.source;
+            Some(Statement { origin, contents: body })
+        }
+        ACK => {
+            let (_, ack) = Ack::parse(body).ok()?;
+            let is_last = matches!(ack.state, ReceiverState::Complete | ReceiverState::Refused(_));
+            // The next hop in front of it changes on the way.
+            let contents = body.get(size_of::<NodeId>()..)?;
+            is_last.then_some(Statement { origin: ack.receiver, contents })
+        }
+        _ => None,
+    }
+}
 
 /// Summarises an announcement or an acknowledgment of the scheme `name` for traces. Returns `None`
 /// for a malformed frame.

@@ -142,6 +142,11 @@ impl Authority {
         Ok(())
     }
 
+    /// Returns the ids of the networks whose certificates count.
+    pub fn ids(&self) -> impl Iterator<Item = NetworkId> + '_ {
+        self.networks.iter().map(NetworkId::of)
+    }
+
     fn network(&self, id: [u8; 8]) -> Option<PublicKey> {
         self.networks.iter().find(|key| NetworkId::of(key) == NetworkId(id)).copied()
     }

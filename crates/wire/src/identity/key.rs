@@ -1,5 +1,6 @@
 //! Keys and signatures.
 
+use super::pair::PairKey;
 use crate::cursor::{Reader, Writer};
 use crate::record::{Kind, Malformed, Named, Value};
 use core::fmt;
@@ -19,6 +20,8 @@ pub enum Purpose {
     Revocations,
     /// Link state of a node.
     LinkState,
+    /// Statement of a node in a frame that others pass on.
+    Statement,
 }
 
 impl Purpose {
@@ -28,6 +31,7 @@ impl Purpose {
             Self::Certificate => b"ncmesh certificate 1\n",
             Self::Revocations => b"ncmesh revocations 1\n",
             Self::LinkState => b"ncmesh link state 1\n",
+            Self::Statement => b"ncmesh statement 1\n",
         }
     }
 
@@ -69,6 +73,16 @@ impl SecretKey {
     #[must_use]
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key().to_bytes())
+    }
+
+    /// Returns the key that the owner of this one shares with the owner of another; `None` if the
+    /// other is no key.
+    #[must_use]
+    pub fn pair_key(&self, other: &PublicKey) -> Option<PairKey> {
+        let point = VerifyingKey::from_bytes(&other.0).ok()?.to_montgomery();
+        let scalar = Zeroizing::new(self.0.to_scalar_bytes());
+        let shared = Zeroizing::new(point.mul_clamped(*scalar).to_bytes());
+        Some(PairKey::new(self, &shared, other))
     }
 
     /// Signs contents.

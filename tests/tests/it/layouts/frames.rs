@@ -7,11 +7,11 @@ use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
 use ncmesh_sim::{Event, Observer, Simulation, SimulationConfig, What, node_id};
 use ncmesh_stack::control::SERVICE;
-use ncmesh_stack::trust::{REVOCATIONS, TrustMode};
+use ncmesh_stack::trust::{KEYS_WANTED, KNOWN_LISTS, REVOCATIONS, TrustMode};
 use ncmesh_tests::frames::Body;
 use ncmesh_tests::{contents, links, mesh};
 use ncmesh_wire::identity::Revocations;
-use ncmesh_wire::{Cipher, Sealer, ServiceId, Versions};
+use ncmesh_wire::{Cipher, Sealer, ServiceId, Versions, Writer};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
@@ -70,22 +70,31 @@ pub(crate) fn simulated() -> Vec<Body> {
         let mut s = Simulation::new(config).unwrap();
         s.observe(Box::new(Rc::clone(&collected)));
         s.run_for(Duration::from_secs(6));
-        revoke(&mut s);
+        ask_and_revoke(&mut s);
     }
     let collected = std::mem::take(&mut collected.borrow_mut().0);
     collected.into_values().flatten().collect()
 }
 
-/// Tells node 0 a list of revocations as its neighbour does, and lets it pass that on.
-fn revoke(s: &mut Simulation) {
-    let mut frame = Vec::new();
-    Sealer::begin(&mut frame, SERVICE, REVOCATIONS);
-    Revocations::issue(&s.config().network(), 1, 1, vec![77]).write(&mut frame);
+/// Asks node 0 for a key and for the lists that it has, and tells it a list of revocations, as its
+/// neighbour does. Lets it answer and pass the list on.
+fn ask_and_revoke(s: &mut Simulation) {
+    let mut wanted = Vec::new();
+    Writer::new(&mut wanted).node(node_id(0)).node(node_id(2));
+    let mut list = Vec::new();
+    Revocations::issue(&s.config().network(), 1, 1, vec![77]).write(&mut list);
+    let mut known = vec![0];
+    Writer::new(&mut known).node(node_id(0));
     let salt = s.host(1).stack().unwrap().salt();
     let mut sealer = Sealer::resume(s.config().cipher(), node_id(1), salt, 20_000);
-    sealer.seal(&mut frame, Versions::OWN.newest);
-    s.inject(0, &frame);
-    s.run_for(Duration::from_secs(2));
+    for (kind, body) in [(KEYS_WANTED, wanted), (REVOCATIONS, list), (KNOWN_LISTS, known)] {
+        let mut frame = Vec::new();
+        Sealer::begin(&mut frame, SERVICE, kind);
+        frame.extend_from_slice(&body);
+        sealer.seal(&mut frame, Versions::OWN.newest);
+        s.inject(0, &frame);
+    }
+    s.run_for(Duration::from_secs(4));
 }
 
 /// Two ways from node 0 to node 3, which a direct path overhears.
