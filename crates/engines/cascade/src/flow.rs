@@ -4,9 +4,9 @@ use super::child::{Child, Overheard};
 use super::frame::{DataHeader, Report, UNWANTED, Wants};
 use super::held::{Held, Role};
 use super::upstream::Upstream;
-use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::hop::pacing::{Pacing, PacingPolicy};
+use ncmesh_engine::{At, Context, PerPort, Port};
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::BTreeMap;
@@ -51,9 +51,10 @@ pub(super) struct Flow {
     pub held: Held,
     pub children: BTreeMap<NodeId, Child>,
     pub upstream: Upstream,
-    /// Number of the last frame that this node sent.
-    number: u16,
-    pacing: Pacing,
+    /// Number of the last frame that this node sent by each port. Neighbours count the frames of a
+    /// port: those of others do not reach them.
+    numbers: PerPort<u16>,
+    pacing: PerPort<Pacing>,
     /// Until when only whole generations are passed on.
     wary_until: Instant,
     /// When a data packet was last sent, and when anything of the transfer was last heard.
@@ -68,18 +69,18 @@ impl Flow {
             held,
             children: BTreeMap::new(),
             upstream: Upstream::default(),
-            number: rng.next_u32() as u16,
-            pacing: Pacing::new(PACING, now),
+            numbers: PerPort::of(rng.next_u32() as u16),
+            pacing: PerPort::of(Pacing::new(PACING, now)),
             wary_until: now,
             sent_at: now,
             heard_at: now,
         }
     }
 
-    /// Returns the number of this node's next frame.
-    pub(super) fn next_number(&mut self) -> u16 {
-        self.number = self.number.wrapping_add(1);
-        self.number
+    /// Returns the number of this node's next frame by a port.
+    pub(super) fn next_number(&mut self, port: Port) -> u16 {
+        self.numbers[port] = self.numbers[port].wrapping_add(1);
+        self.numbers[port]
     }
 
     // ---- children
@@ -220,21 +221,26 @@ impl Flow {
 
     // ---- what is sent
 
-    /// Returns the generation to send a packet of now, if there is one: the lowest that is worth
-    /// it, before those that can wait.
-    pub(super) fn next_generation(&self, now: Instant) -> Option<u32> {
-        if now < self.pacing.until() {
+    /// Returns the children that are reached by a port. Its frames are for them.
+    fn children_at(&self, at: At<'_>) -> impl Iterator<Item = &Child> + Clone {
+        self.children.iter().filter(move |(node, _)| at.reaches(**node)).map(|(_, child)| child)
+    }
+
+    /// Returns the generation to send a packet of now by a port, if there is one: the lowest that
+    /// is worth it, before those that can wait.
+    pub(super) fn next_generation(&self, now: Instant, at: At<'_>) -> Option<u32> {
+        if now < self.pacing[at.port].until() {
             return None;
         }
 
         // Children get their generations in order, within a window that begins where the last child
         // is.
-        let lowest = self.children.values().filter_map(|child| child.wants.lowest()).min()?;
+        let lowest = self.children_at(at).filter_map(|child| child.wants.lowest()).min()?;
         let end = lowest.saturating_add(WINDOW).min(self.held.len());
         if self.held.is_source() {
-            self.first_worth_sending(lowest..end, now)
+            self.first_worth_sending(lowest..end, now, at)
         } else {
-            self.first_worth_sending(self.held.begun(lowest).take_while(|g| *g < end), now)
+            self.first_worth_sending(self.held.begun(lowest).take_while(|g| *g < end), now, at)
         }
     }
 
@@ -246,13 +252,14 @@ impl Flow {
         &self,
         generations: impl Iterator<Item = u32>,
         now: Instant,
+        at: At<'_>,
     ) -> Option<u32> {
-        let forwards = self.children.values().any(|child| child.wants.forwards);
-        let best = self.children.values().map(Child::delivery).fold(0.0, f64::max);
+        let forwards = self.children_at(at).any(|child| child.wants.forwards);
+        let best = self.children_at(at).map(Child::delivery).fold(0.0, f64::max);
         let defer_below = if forwards { 0.0 } else { DEFERRED * best };
         let mut later = None;
         for generation in generations {
-            match self.worth(generation, defer_below, now) {
+            match self.worth(generation, defer_below, now, at) {
                 Worth::Now => return Some(generation),
                 Worth::Later => later = later.or(Some(generation)),
                 Worth::Nothing => {}
@@ -266,7 +273,7 @@ impl Flow {
     /// is expected to lack something, or did not answer a poll. Of another: if all that want it are
     /// far behind, for more will come that serves them all. Children can wait whose links deliver
     /// less than `defer_below`.
-    fn worth(&self, generation: u32, defer_below: f64, now: Instant) -> Worth {
+    fn worth(&self, generation: u32, defer_below: f64, now: Instant, at: At<'_>) -> Worth {
         let rank = self.held.rank(generation);
         let is_whole = self.held.is_whole(generation);
         if rank == 0 || (!is_whole && now < self.wary_until) {
@@ -280,7 +287,7 @@ impl Flow {
         let mut is_unanswered = false;
         let mut are_far_behind = true;
         let mut can_wait = true;
-        for child in self.children.values() {
+        for child in self.children_at(at) {
             let Some(lacks) = child.lacks(generation, rank) else { continue };
             is_unanswered |= child.is_poll_lost(generation, now);
             are_far_behind &= Child::is_far_behind(lacks);
@@ -303,11 +310,11 @@ impl Flow {
     /// if one is to be sent as it is.
     pub(super) fn note_sent(
         &mut self,
-        me: NodeId,
+        cx: &Context<'_>,
         generation: u32,
         packet_time: Duration,
-        now: Instant,
     ) -> (DataHeader, Option<u8>) {
+        let now = cx.now;
         let rank = self.held.rank(generation);
         let wants = self.wants(DataHeader::LISTED);
 
@@ -317,17 +324,18 @@ impl Flow {
             Role::Receiver(_) | Role::Relay => None,
         };
 
-        // Once all children should have everything, they are asked.
+        // Once all children of the port should have everything, they are asked.
         let mut are_served = self.held.is_whole(generation);
         let mut is_due = false;
-        for child in self.children.values_mut() {
+        let reached = |(node, _): &(&NodeId, &mut Child)| cx.at.reaches(**node);
+        for (_, child) in self.children.iter_mut().filter(reached) {
             is_due |= child.note_sent(generation, packet_time, now);
             are_served &= child.lacks(generation, rank).is_none_or(Child::is_served);
         }
 
         let poll = are_served || is_due;
         if poll {
-            for child in self.children.values_mut() {
+            for (_, child) in self.children.iter_mut().filter(reached) {
                 child.note_poll(generation, packet_time, now);
             }
         }
@@ -339,8 +347,8 @@ impl Flow {
             packets: self.held.packets(generation),
             rank,
             poll,
-            number: self.next_number(),
-            parent: self.upstream.parent.unwrap_or(me),
+            number: self.next_number(cx.at.port),
+            parent: self.upstream.parent.unwrap_or(cx.me),
             wants,
         };
 
@@ -348,18 +356,18 @@ impl Flow {
     }
 
     /// Leaves the channel to a child that was heard to send, if it feeds others that forward.
-    pub(super) fn make_way(&mut self, child: NodeId, packet_time: Duration, now: Instant) {
+    pub(super) fn make_way(&mut self, cx: &Context<'_>, child: NodeId, packet_time: Duration) {
         if self.children.get(&child).is_some_and(|child| child.wants.feeds) {
-            self.pacing.make_way(packet_time, now);
+            self.pacing[cx.at.port].make_way(packet_time, cx.now);
         }
     }
 
     /// Waits for a random time if far fewer packets arrive than the links let through: others that
     /// cannot be heard send at the same time.
-    pub(super) fn ease(&mut self, packet_time: Duration, now: Instant, rng: &mut impl RngCore) {
-        let shares = self.children.values().filter_map(Child::share_of_promise);
+    pub(super) fn ease(&mut self, cx: &mut Context<'_>, packet_time: Duration) {
+        let shares = self.children_at(cx.at).filter_map(Child::share_of_promise);
         let share = shares.fold(f64::INFINITY, f64::min);
-        self.pacing.ease(share, packet_time, now, rng);
+        self.pacing[cx.at.port].ease(share, packet_time, cx.now, cx.rng);
     }
 
     // ---- time
@@ -383,7 +391,8 @@ impl Flow {
     /// Returns the first time later than `after` at which it has something to do.
     pub(super) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         let polls = self.children.values().flat_map(Child::timeouts);
-        let own = self.upstream.timeouts().chain([self.pacing.until()]);
+        let pauses = self.pacing.values().map(Pacing::until);
+        let own = self.upstream.timeouts().chain(pauses);
         polls.chain(own).filter(|at| *at > after).min()
     }
 }
@@ -412,6 +421,7 @@ mod tests {
             me: NodeId(2),
             epoch: 1,
             mtu: 1500,
+            at: At::ONLY,
             topology,
             rng: &mut stream(1, NodeId(2), "flow", "test"),
             counters: &mut Counters::default(),
@@ -481,11 +491,11 @@ mod tests {
         at_relay(&symmetric(&links), |cx| {
             let mut flow = relay(cx);
             receive(&mut flow, 0);
-            assert_eq!(flow.next_generation(cx.now), Some(0));
+            assert_eq!(flow.next_generation(cx.now, cx.at), Some(0));
             let header = header(generation, rank);
             (0..8).for_each(|_| flow.note_elsewhere(cx, NodeId(4), &header, PACKET_TIME));
             let later = cx.now + PACKET_TIME.mul_f64(20.0);
-            sent = [cx.now, later].map(|at| flow.next_generation(at));
+            sent = [cx.now, later].map(|at| flow.next_generation(at, At::ONLY));
         });
         sent
     }
