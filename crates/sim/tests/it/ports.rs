@@ -100,6 +100,46 @@ fn two_radios_halve_the_time_of_a_file_over_a_relay() {
     assert!(two <= 0.65 * one, "{one} s with one radio, {two} s with two");
 }
 
+/// Engines that know nothing of ports carry what they carry on any node.
+#[test]
+fn engines_that_serve_no_ports_carry_over_two_radios() {
+    let radios = || vec![radio(3, &[(0, 1, 0.1)]), radio(3, &[(1, 2, 0.1)])];
+    for scheme in ["pacifier", "more", "etx_unicast", "tree_flood"] {
+        let mut sim = mesh(3, radios());
+        sim.send_file(scheme, 0, None, contents()[..100_000].to_vec()).unwrap();
+        assert!(until_delivered(&mut sim, 2).is_some(), "{scheme}");
+    }
+    for scheme in ["xor", "core_nc", "cope", "mc2"] {
+        let mut sim = mesh(3, radios());
+        let mut sent = 0;
+        while sent < 200 {
+            if sim.can_send(scheme, 0, 2) {
+                sent += usize::from(sim.send_packet(scheme, 0, 2, &[1; 500]).is_ok());
+            }
+            sim.run_for(Duration::from_millis(10));
+        }
+        sim.run_for(Duration::from_secs(5));
+        let arrived = sim.take_packets().len();
+        println!("{scheme}: {arrived} of {sent}");
+        assert!(arrived as f64 >= 0.9 * sent as f64, "{scheme}: {arrived} of {sent}");
+    }
+}
+
+/// Keys and certificates reach the nodes behind every port.
+#[test]
+fn nodes_of_a_network_believe_each_other_across_ports() {
+    let text = RELAY.replace("sealed = false", "trust = \"network\"");
+    let scenario = Scenario::parse(&text, "", Path::new("")).unwrap();
+    let radios = vec![radio(3, &[(0, 1, 0.1)]), radio(3, &[(1, 2, 0.1)])];
+    let mut sim = Simulation::new(over(&scenario, radios)).unwrap();
+    sim.run_for(Duration::from_secs(10));
+    for node in 0..3 {
+        let stack = sim.host(node).stack().unwrap();
+        assert_eq!(stack.identities().count(), 3, "node {node}");
+        assert_eq!(stack.topology().states().count(), 3, "node {node}");
+    }
+}
+
 /// Two cells of three nodes that two relays join, over links that lose.
 const CELLS: [Link; 9] = [
     (0, 1, 0.1),
@@ -156,6 +196,9 @@ fn a_cable_across_brings_a_file_sooner_and_carries_each_packet_once() {
     let cabled = &sim.channel_statistics(1).radios[0];
     println!("{without} s without, {with} s with; {cabled:?}");
     assert!(with <= 0.6 * without, "{without} s without, {with} s with the cable");
+    // A packet takes about 1,300 bytes of the file, and there are hellos.
+    let most = SIZE as u64 / 1300 + 50;
+    assert!(cabled.frames_sent <= most, "{} frames over the cable", cabled.frames_sent);
 }
 
 /// Returns two nodes with a radio and a cable between them.
