@@ -15,7 +15,7 @@ use crate::host::{Host, Observation};
 use crate::observe::{Observer, Snapshot, What};
 use crate::observers::Observers;
 use crate::spent::Spent;
-pub use config::{Channel, Disturbance, Knowledge, SimulationConfig};
+pub use config::{Disturbance, Knowledge, SimulationConfig};
 pub use error::SimulationError;
 use ncmesh_engine::file::merkle;
 use ncmesh_engine::file::{Allowance, Manifest, Outgoing, SendError};

@@ -2,7 +2,7 @@
 
 use super::{SimulationError, node_id};
 use crate::measure::measure;
-use crate::scenario::{Measure, Mobility, Processing, Scenario};
+use crate::scenario::{Channel, Measure, Mobility, Processing, Scenario};
 use ncmesh_engine::Port;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::port::MAX_PORTS;
@@ -25,16 +25,6 @@ use std::sync::Arc;
 /// Binary logarithm of the milliseconds by which the epochs of two starts of a node differ. They
 /// are 17 minutes, so that flows of one start are never taken for flows of the next.
 const BETWEEN_STARTS: u32 = 20;
-
-/// A channel beside the first one. It has a radio for each node of the mesh; those of other nodes
-/// are switched off.
-#[derive(Clone, Debug)]
-pub struct Channel {
-    /// Settings of its medium, with its seed.
-    pub medium: MediumConfig,
-    /// Nodes that have a port on it.
-    pub nodes: BTreeSet<usize>,
-}
 
 /// Configuration of a simulation. Node i of the mesh has radio i and id i + 1.
 #[derive(Clone, Debug)]
@@ -115,8 +105,8 @@ impl SimulationConfig {
 
         Ok(Self {
             medium: scenario.medium_config(),
-            absent: BTreeSet::new(),
-            channels: Vec::new(),
+            absent: scenario.absent.clone(),
+            channels: scenario.channels.clone(),
             names: scenario.nodes.iter().map(|node| node.name.clone()).collect(),
             seed: scenario.seed,
             mtu: scenario.mtu,

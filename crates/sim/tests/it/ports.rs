@@ -4,8 +4,8 @@ use crate::support::outcome_of;
 use ncmesh_engine::Port;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_medium::{LossMatrix, MediumConfig, Phy, RadioId};
-use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Channel, Observation, Outcome, Simulation, SimulationConfig, run};
+use ncmesh_sim::scenario::{Channel, Scenario};
+use ncmesh_sim::{Observation, Outcome, Simulation, SimulationConfig, run};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -273,4 +273,63 @@ fn channels_that_are_not_of_one_mesh_are_refused() {
     let mut many = vec![radio(3, &line)];
     many.extend((0..63).map(|_| cable(3, 0, 1)));
     assert_eq!(refused(many), "node 0 is on 64 channels: 1 to 8 are allowed");
+}
+
+/// A scenario file says the same as the channels above.
+const TWO_RADIOS: &str = r#"
+name = "relay"
+sealed = false
+nodes = ["a", "r", "b"]
+medium = { phy = "802.11b", bit_rate = "2M" }
+channel = [{ name = "up" }, { name = "cable", phy = "802.11a", bit_rate = "54M" }]
+link = [
+    { from = "a", to = "r", loss = 0.0 },
+    { from = "r", to = "b", loss = 0.0, channel = "up" },
+    { from = "a", to = "r", wired = true, channel = "cable" },
+]
+protocol.link = { quick_hello_s = 0.1 }
+flow = [{ from = "a", to = "b", warm_up_s = 5, seconds = 20 }]
+"#;
+
+#[test]
+fn a_scenario_file_has_further_channels() {
+    let scenario = Scenario::parse(TWO_RADIOS, "", Path::new("")).unwrap();
+    assert_eq!(scenario.absent, [2].into());
+    let nodes: Vec<Vec<usize>> =
+        scenario.channels.iter().map(|channel| channel.nodes.iter().copied().collect()).collect();
+    assert_eq!(nodes, [vec![1, 2], vec![0, 1]]);
+    let rates = scenario.channels.iter().map(|channel| channel.medium.bit_rate_bps);
+    assert_eq!(rates.collect::<Vec<_>>(), [2_000_000, 54_000_000]);
+    assert_eq!(scenario.deliveries().len(), 4, "a link on two channels is one");
+
+    // By cable and radio the relay carries as much as the radio alone.
+    let outcome = outcome_of(TWO_RADIOS, "braid", 300);
+    assert!(throughput(&outcome) > 1.5e6, "{outcome:?}");
+}
+
+#[test]
+fn mistakes_in_channels_are_named() {
+    let problem = |old: &str, new: &str| {
+        let text = TWO_RADIOS.replace(old, new);
+        assert_ne!(text, TWO_RADIOS);
+        let error = Scenario::parse(&text, "s.toml", Path::new("")).unwrap_err().to_string();
+        error.split_once(": ").unwrap().1.to_owned()
+    };
+    assert_eq!(
+        problem("channel = \"up\"", "channel = \"u\""),
+        "no `[[link]]` has `channel = \"up\"`"
+    );
+    let unknown = problem(
+        "loss = 0.0 },\n    { from = \"r\"",
+        "loss = 0.0, channel = \"x\" },\n    { from = \"r\"",
+    );
+    assert_eq!(unknown, "no `[[channel]]` is named `x`");
+    assert!(problem("\"cable\", phy", "\"up\", phy").starts_with("two channels are named `up`"));
+    let slotted = problem("bit_rate = \"2M\"", "bit_rate = \"2M\", mac = \"slotted\"");
+    assert_eq!(slotted, "further channels need `mac = \"dcf\"` of [medium]");
+    let measured = problem(
+        "protocol.link",
+        "measure = { seconds = 9, period_s = 0.1, bytes = 100 }\nprotocol.link",
+    );
+    assert_eq!(measured, "on several channels nodes measure their links themselves");
 }
