@@ -48,6 +48,8 @@ pub fn mesh(loss: LossMatrix, seed: u64) -> SimulationConfig {
         disturbance: Disturbance::default(),
         processing: None,
         mobility: None,
+        absent: Default::default(),
+        channels: Vec::new(),
         time_parts: false,
     }
 }

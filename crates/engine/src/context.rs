@@ -2,6 +2,7 @@
 
 use crate::counters::{Counters, DropReason};
 use crate::event::Event;
+use crate::port::At;
 use crate::storage::Storage;
 use crate::time::Instant;
 use crate::topology::Topology;
@@ -18,8 +19,10 @@ pub struct Context<'a> {
     /// Number of this start of the node, which grows from start to start. It orders what the node
     /// tells in different starts.
     pub epoch: u64,
-    /// Longest frame body that the radio takes, bytes.
+    /// Longest frame body that every port takes, bytes.
     pub mtu: usize,
+    /// The port that the call is about, and the ways to the neighbours.
+    pub at: At<'a>,
     /// The mesh as link state shows it.
     pub topology: &'a Topology,
     /// The engine's own random stream.

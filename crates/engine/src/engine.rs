@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::file::{BatchSet, Geometry, Outgoing, Refusal, SendError, TransferStatus};
+use crate::port::At;
 use crate::stream::{NewStream, StreamError, StreamPacketError, StreamStatus, UtilityConfig};
 use crate::time::Instant;
 use crate::transmission::{Filled, Frame, Offer, Statement, TxReport};
@@ -35,15 +36,29 @@ pub trait Engine {
     /// draws no random number.
     fn offer(&self, now: Instant) -> Option<Offer>;
 
+    /// Returns whether the engine makes frames for one port at a time, so that each port may have a
+    /// frame of it at its MAC. Of another engine one frame is sent at a time; a broadcast goes out
+    /// on every port, and a unicast frame on that of its destination.
+    fn serves_ports(&self) -> bool {
+        false
+    }
+
+    /// Returns what the engine would transmit if it were granted the channel of one port of
+    /// several. Has no effects and draws no random number.
+    fn offer_at(&self, now: Instant, at: At<'_>) -> Option<Offer> {
+        let _ = at;
+        self.offer(now)
+    }
+
     /// Returns until when the engine leaves the channel to frames that it awaits from others. Files
     /// of the same node wait as well.
     fn silent_until(&self) -> Instant {
         Instant::default()
     }
 
-    /// Appends to `out` the best frame body there is at this moment, at most `cx.mtu` bytes.
-    /// Returns `None` if there is nothing to send after all; the same offer must not be made again
-    /// then.
+    /// Appends to `out` the best frame body there is at this moment for the port that was granted,
+    /// at most `cx.mtu` bytes. Returns `None` if there is nothing to send after all; the same offer
+    /// must not be made again then.
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled>;
 
     /// Handles the report on the frame that was filled last.

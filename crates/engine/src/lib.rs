@@ -18,6 +18,7 @@ pub mod event;
 pub mod file;
 pub mod name;
 pub mod path;
+pub mod port;
 pub mod registry;
 pub mod rng;
 pub mod settings;
@@ -37,6 +38,7 @@ pub mod wording;
 pub use context::Context;
 pub use engine::{AnyEngine, Engine, FileEngine, StreamEngine, TunnelEngine};
 pub use event::Event;
+pub use port::{At, PerPort, Port, Ways};
 pub use summary::Summary;
 pub use transmission::{
     Background, Class, Filled, Frame, Malformed, Offer, Statement, TxReport, TxResult,

@@ -54,6 +54,9 @@ pub struct Offer {
     pub weight: u32,
     /// Whether, and how, the data give way to all other data near this node.
     pub background: Option<Background>,
+    /// Whether a broadcast is for neighbours on the granted port alone. Others go out on every
+    /// port.
+    pub is_local: bool,
 }
 
 /// Data in the background: they wait while other data are near.
@@ -85,7 +88,13 @@ impl Offer {
     #[must_use]
     pub fn of(class: Class) -> Self {
         let weight = if class == Class::Control { u32::MAX } else { 1 };
-        Self { class, weight, background: None }
+        Self { class, weight, background: None, is_local: false }
+    }
+
+    /// Returns the offer of a frame for neighbours on the granted port alone.
+    #[must_use]
+    pub fn local(self) -> Self {
+        Self { is_local: true, ..self }
     }
 }
 

@@ -167,6 +167,9 @@ impl Lab {
         // The simulator checks the settings. The daemons would do so too, but their messages would
         // name a file that the user did not write.
         let config = SimulationConfig::from_scenario(scenario)?;
+        if !scenario.channels.is_empty() {
+            return Err(LabError::Channels);
+        }
         let settling = settling_time(&config.link);
         let simulation = Simulation::new(config)?;
 

@@ -1,10 +1,10 @@
 //! One simulated node: a stack, its files in memory, and a user that accepts every file.
 
 use crate::gateway::HostGateway;
-use ncmesh_engine::Event;
 use ncmesh_engine::file::{BatchSet, Manifest, Outgoing, Refusal};
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
+use ncmesh_engine::{Event, PerPort};
 use ncmesh_host::files::{Action, Files, Known, Obstacle, Prepared};
 use ncmesh_host::streams::Streams;
 use ncmesh_stack::Stack;
@@ -31,8 +31,8 @@ pub struct Host {
     pub(crate) timer: Option<Instant>,
     /// Number of times it was switched on.
     pub(crate) starts: u64,
-    /// Whether the medium has a request of it that is not granted yet.
-    pub(crate) requested: bool,
+    /// Whether the medium of each port has a request of it that is not granted yet.
+    pub(crate) requested: PerPort<bool>,
 }
 
 /// A packet handed up at a node.
@@ -72,7 +72,7 @@ impl Host {
             gateway: None,
             timer: None,
             starts: 0,
-            requested: false,
+            requested: PerPort::default(),
         }
     }
 

@@ -23,6 +23,7 @@ use ncmesh_engine::rng;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{Metric, SharedStates, Topology};
 use ncmesh_engine::tunnel::{PacketError, Relaying};
+use ncmesh_engine::{PerPort, Port};
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::gateway::GatewayConfig;
 use ncmesh_medium::{MacConfig, Medium, MediumError, RadioId, SlotOrder, Statistics};
@@ -70,15 +71,26 @@ pub struct Observed {
     pub observation: Observation,
 }
 
+/// A frame on its way from a medium to a node.
+#[derive(Clone, Debug)]
+struct Heard {
+    /// The port by which it came.
+    port: Port,
+    frame: Arc<[u8]>,
+}
+
 /// A mesh on the virtual clock.
 pub struct Simulation {
     config: SimulationConfig,
-    medium: Medium,
+    /// The medium of each channel.
+    media: Vec<Medium>,
+    /// The port of each node on each channel, if it has one there.
+    ports: Vec<Vec<Option<Port>>>,
     hosts: Vec<Host>,
     /// Timers of all running nodes. A node has one at most.
     timers: BTreeSet<(Instant, usize)>,
     /// Frame of each node that is delivered after the next one (disturbance `reorder`).
-    delayed: Vec<Option<Arc<[u8]>>>,
+    delayed: Vec<Option<Heard>>,
     /// Received frames that nodes are busy with, if that takes time.
     inboxes: Option<Inboxes>,
     /// Random draws of the disturbance.
@@ -138,9 +150,13 @@ impl Simulation {
         if config.names.len() != radios {
             return Err(SimulationError::Names { names: config.names.len(), radios });
         }
+        config.check_channels()?;
 
+        let further = config.channels.iter().map(|channel| channel.medium.clone());
+        let media = core::iter::once(config.medium.clone()).chain(further).map(Medium::new);
         let mut simulation = Self {
-            medium: Medium::new(config.medium.clone())?,
+            media: media.collect::<Result<_, _>>()?,
+            ports: (0..radios).map(|node| config.ports(node)).collect(),
             hosts: (0..radios).map(|_| Host::new()).collect(),
             timers: BTreeSet::new(),
             delayed: vec![None; radios],
@@ -220,7 +236,13 @@ impl Simulation {
     /// Returns the counters of the medium.
     #[must_use]
     pub fn medium_statistics(&self) -> &Statistics {
-        self.medium.statistics()
+        self.media[0].statistics()
+    }
+
+    /// Returns the counters of a channel's medium; the first channel is 0.
+    #[must_use]
+    pub fn channel_statistics(&self, channel: usize) -> &Statistics {
+        self.media[channel].statistics()
     }
 
     /// Returns the time that the machine spent on each part so far; `None` unless the configuration
@@ -245,7 +267,7 @@ impl Simulation {
     /// Passes every event from now on to `observer`.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         if observer.next_look().is_some() {
-            self.medium.count_links();
+            self.media[0].count_links();
         }
         self.observers.add(observer);
     }
@@ -267,8 +289,8 @@ impl Simulation {
 
     /// Shows the state at `at` to the observers that want to look at it.
     fn show(&mut self, at: Instant, is_last: bool) {
-        let Self { hosts, medium, observers, .. } = self;
-        observers.look(Snapshot { at, hosts, medium }, is_last);
+        let Self { hosts, media, observers, .. } = self;
+        observers.look(Snapshot { at, hosts, medium: &media[0] }, is_last);
     }
 
     /// Changes the loss of a link.
@@ -276,7 +298,7 @@ impl Simulation {
     /// # Errors
     /// [`MediumError`] if there is no such link or loss.
     pub fn set_loss(&mut self, from: usize, to: usize, loss: f64) -> Result<(), MediumError> {
-        self.medium.set_loss(RadioId(from), RadioId(to), loss)
+        self.media[0].set_loss(RadioId(from), RadioId(to), loss)
     }
 
     /// Switches a node off, as by a power failure: its memory is lost, its files stay.
@@ -284,7 +306,7 @@ impl Simulation {
         // The medium forgets a pending request of a radio that is switched off.
         let host = &mut self.hosts[node];
         host.stack = None;
-        host.requested = false;
+        host.requested = PerPort::default();
 
         if let Some(timer) = host.timer.take() {
             self.timers.remove(&(timer, node));
@@ -296,7 +318,22 @@ impl Simulation {
             inboxes.clear(node);
         }
 
-        let _ = self.medium.set_up(RadioId(node), false);
+        for medium in &mut self.media {
+            let _ = medium.set_up(RadioId(node), false);
+        }
+    }
+
+    /// Cuts a node off a channel, or brings it back. If the node `sees` it, as the link state of a
+    /// cable, it uses its other ports at once.
+    pub fn set_on_channel(&mut self, node: usize, channel: usize, is_on: bool, sees: bool) {
+        let Some(port) = self.ports[node][channel] else { return };
+        let _ = self.media[channel].set_up(RadioId(node), is_on);
+        let host = &mut self.hosts[node];
+        host.requested[port] = false;
+        if let Some(stack) = host.stack.as_mut().filter(|_| sees) {
+            stack.at(self.now, &mut host.storage).set_port_up(port, is_on);
+        }
+        self.handle_due(node);
     }
 
     /// Switches a node on. After a restart it goes on with the files that it was sending.
@@ -312,7 +349,12 @@ impl Simulation {
             stack.pin_topology(Arc::clone(known));
         }
 
-        let _ = self.medium.set_up(RadioId(node), true);
+        for (medium, port) in self.media.iter_mut().zip(&self.ports[node]) {
+            if port.is_some_and(|port| port != Port::FIRST) {
+                stack.add_port(self.now);
+            }
+            let _ = medium.set_up(RadioId(node), port.is_some());
+        }
 
         // The files in `outgoing` are what a daemon would find on its disk.
         let host = &mut self.hosts[node];
@@ -494,7 +536,8 @@ impl Simulation {
 
     /// Passes a datagram to a node as if it had been received.
     pub fn inject(&mut self, node: usize, datagram: &[u8]) {
-        self.handle_datagram(node, datagram);
+        let frame = Arc::from(datagram);
+        self.handle_datagram(node, &Heard { port: Port::FIRST, frame });
     }
 }
 

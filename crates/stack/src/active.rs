@@ -8,8 +8,9 @@ use crate::control::{self, Arrival};
 use crate::link::FrameHeard;
 use crate::pairs::End;
 use crate::peers::Trust;
+use crate::port::{OnAir, Origin, PortState, Waiting};
 use crate::share::{Lane, SentFrame};
-use crate::stack::{Active, OnAir, Transmission, slot};
+use crate::stack::{Active, Transmission, slot};
 use crate::statements::InFrame;
 use crate::transfers::Raised;
 use crate::trust::Verdict;
@@ -17,11 +18,12 @@ use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, Refusal, SendError};
 use ncmesh_engine::registry::Scheme;
 use ncmesh_engine::stream::{NewStream, StreamError, StreamPacketError, UtilityConfig};
+use ncmesh_engine::time::Duration;
 use ncmesh_engine::topology::{Profile, Topology};
 use ncmesh_engine::tunnel::{PacketError, Relaying};
 use ncmesh_engine::{
-    AnyEngine, Context, Engine, Event, FileEngine, Filled, Frame, Offer, StreamEngine,
-    TunnelEngine, TxReport,
+    AnyEngine, At, Background, Context, Engine, Event, FileEngine, Filled, Frame, Offer, Port,
+    StreamEngine, TunnelEngine, TxReport, TxResult,
 };
 use ncmesh_wire::identity::{Rejection, Revocations, Signature};
 use ncmesh_wire::{FlowId, NodeId, OpenError, Opened, Salt, Sealer, frame};
@@ -35,6 +37,7 @@ macro_rules! context {
             me: $active.stack.node,
             epoch: $active.stack.epoch,
             mtu: $active.stack.mtu - frame::OVERHEAD,
+            at: At { port: $active.port, ways: &$active.stack.ways },
             topology: $topology,
             rng: &mut $active.stack.rngs[$slot],
             counters: &mut $active.stack.counters,
@@ -45,7 +48,35 @@ macro_rules! context {
 }
 
 impl Active<'_> {
+    /// Returns the node with a port, which the next call is about: the first, unless this says
+    /// otherwise.
+    #[must_use]
+    pub fn on(self, port: Port) -> Self {
+        Self { port, ..self }
+    }
+
     // ---- handlers
+
+    /// Notes that a port is up, or that nothing passes it, such as a cable that was pulled. Its
+    /// neighbours are reached by other ports from now on, if they are there.
+    pub fn set_port_up(&mut self, port: Port, is_up: bool) {
+        let stack = &mut *self.stack;
+        let state = &mut stack.ports[port.index()];
+        if state.is_up == is_up {
+            return;
+        }
+        state.is_up = is_up;
+        stack.control.set_up(port, is_up, stack.now);
+        self.stack.ways = self.stack.control.links.choose_ways(self.stack.now);
+        if !is_up {
+            let on_air = self.stack.ports[port.index()].on_air.take();
+            let waiting = core::mem::take(&mut self.stack.ports[port.index()].waiting);
+            let waiting = waiting.into_iter().map(|frame| frame.origin);
+            for origin in waiting.chain(on_air.map(|frame| frame.origin)).collect::<Vec<_>>() {
+                self.give_up(origin);
+            }
+        }
+    }
 
     /// Handles a datagram from the radio. Returns its sender if it is another node's, authentic,
     /// new, and of a start that has proved that it is there now.
@@ -63,74 +94,100 @@ impl Active<'_> {
         stack.served = stack.now;
         stack.control.handle_timeout(stack.now);
         stack.epoch = stack.control.route.epoch();
+        stack.ways = stack.control.links.choose_ways(stack.now);
         self.renew_start();
+        self.give_up_waiting();
         for index in 0..self.stack.engines.len() {
             self.with_engine(index, |engine, cx| engine.handle_timeout(cx));
         }
     }
 
-    /// Handles the radio's report on the frame that was filled last.
+    /// Handles the radio's report on the frame that was filled last for the port.
     pub fn handle_tx_report(&mut self, report: TxReport) {
-        let Some(OnAir { slot, kind, len, background }) = self.stack.on_air.take() else { return };
-        let service = self.stack.service_of(slot);
-        let share = &mut self.stack.share;
+        let port = self.port;
+        let stack = &mut *self.stack;
+        let state = &mut stack.ports[port.index()];
+        let Some(OnAir { origin, kind, len, background }) = state.on_air.take() else { return };
+        let slot = origin.slot;
+        let service = stack.service_of(slot);
+        let state = &mut stack.ports[port.index()];
         if let Some(service) = service {
             let lane = Lane::of(service, kind, background.is_some());
             let airtime = report.airtime;
-            share.note_sent(SentFrame { lane, len, airtime }, self.stack.now);
+            state.share.note_sent(SentFrame { lane, len, airtime }, stack.now);
         }
 
         // Data in the background have no weight: they go last.
         let weighed = service.filter(|_| background.is_none());
-        let weight = weighed.map(|service| share.weight(service));
-        self.stack.egress.used(slot, report.airtime, weight);
+        let weight = weighed.map(|service| state.share.weight(service));
+        state.egress.used(slot, report.airtime, weight);
 
         // Control learns of all airtime: it shows what a byte costs, and pays for its own frames.
-        let service = self.stack.service_id(slot);
-        self.stack.counters.count_airtime(service, kind, report.airtime);
+        let service = stack.service_id(slot);
+        stack.counters.count_airtime(service, kind, report.airtime);
         let is_control = slot == slot::CONTROL;
-        self.stack.control.note_airtime(len, report.airtime, is_control, self.stack.now);
-        if let Some(index) = slot.checked_sub(slot::ENGINES) {
-            self.with_engine(index, |engine, cx| engine.handle_tx_report(cx, report));
-        }
+        stack.control.note_airtime(port, len, report.airtime, is_control, stack.now);
+        self.report_to(origin, report);
     }
 
-    /// Writes the best sealed frame there is into `out`; the medium has granted a transmission.
-    /// Returns `None` if there is nothing to send.
+    /// Writes the best sealed frame that there is for the port into `out`; its medium has granted a
+    /// transmission. Returns `None` if there is nothing to send.
     pub fn fill(&mut self, out: &mut Vec<u8>) -> Option<Transmission> {
+        let port = self.port;
+        if !self.stack.ports[port.index()].is_up {
+            return None;
+        }
+
+        // A frame that was filled for this port when another was granted has waited long enough,
+        // but hellos go before it.
+        let now = self.stack.now;
+        let is_control_due = self.stack.control.offer(now, port).is_some();
+        let waiting = &mut self.stack.ports[port.index()].waiting;
+        if !is_control_due && let Some(waiting) = waiting.pop_front() {
+            let Waiting { origin, kind, to, background, body, .. } = waiting;
+            Sealer::begin(out, self.stack.service_id(origin.slot), 0);
+            out.extend_from_slice(&body);
+            return Some(self.send(origin, Filled { kind, to }, background, out));
+        }
+
         // An engine may find that its offer came to nothing; then the others are asked.
         let mut asked = vec![false; self.stack.engines.len() + slot::ENGINES];
         loop {
-            let offers = self.stack.offers(self.stack.now).zip(&asked);
+            let offers = self.stack.offers(port, self.stack.now).zip(&asked);
             let open = offers.map(|(offer, asked)| offer.filter(|_| !asked));
-            let (slot, Offer { background, .. }) = self.stack.egress.choose(open)?;
+            let (slot, offer) = self.stack.ports[port.index()].egress.choose(open)?;
             asked[slot] = true;
-            let service = self.stack.service_id(slot);
 
             // The kind of the frame is known only once the engine has written it behind the header.
-            Sealer::begin(out, service, 0);
+            Sealer::begin(out, self.stack.service_id(slot), 0);
+            let begin = out.len();
             self.stack.counters.begin_frame();
-            if let Some(filled) = self.fill_slot(slot, out) {
-                let mut flags = if background.is_some() { frame::BACKGROUND } else { 0 };
-                if self.sign(slot, filled.kind, out) {
-                    flags |= frame::SIGNED;
+            let Some(filled) = self.fill_slot(slot, out) else { continue };
+            let origin = Origin { slot, port };
+            let Offer { background, is_local, .. } = offer;
+            let body = &out[begin..];
+            let is_for_here = match filled.to {
+                _ if slot == slot::CONTROL => true,
+                Some(to) => {
+                    let way = self.stack.ways.port_to(to);
+                    let is_elsewhere = way != port && self.stack.ports[way.index()].is_up;
+                    if is_elsewhere {
+                        self.let_wait(way, origin, filled, background, body);
+                    }
+                    !is_elsewhere
                 }
-                let stack = &mut *self.stack;
-                out[frame::HEADER_LEN + 1] = filled.kind | flags;
+                None => {
+                    let others: Vec<Port> =
+                        self.stack.ports().filter(|other| *other != port && !is_local).collect();
+                    for other in others {
+                        self.let_wait(other, origin, filled, background, body);
+                    }
+                    true
+                }
+            };
 
-                // The seal covers header and body, so both are complete by now.
-                let version = stack.control.version(service, filled.kind, stack.now);
-                stack.sealer.seal(out, version);
-                debug_assert!(out.len() <= stack.mtu, "{service:?} wrote more than it may");
-                stack.control.peers.note_sent(stack.sealer.salt(), stack.sealer.counter());
-                stack.counters.count_sent(service, filled.kind, out.len());
-                let len = out.len();
-                stack.on_air = Some(OnAir { slot, kind: filled.kind, len, background });
-                if slot == slot::CONTROL {
-                    // Hellos tell this count. Neighbours measure the delivery of links by it.
-                    stack.control.note_sent(out.len());
-                }
-                return Some(Transmission { to: filled.to, service, kind: filled.kind });
+            if is_for_here {
+                return Some(self.send(origin, filled, background, out));
             }
         }
     }
@@ -338,11 +395,16 @@ impl Active<'_> {
         }
 
         // Until a start has proved that it is live, only its hellos are read.
+        let port = self.port;
         let standing = stack.control.peers.record(&header, &stack.cipher, now);
         let is_hello = o.service == control::SERVICE && o.kind == control::HELLO;
         let is_other = header.sender != me;
         let is_current = standing != Trust::Unproven;
-        let is_late = standing == Trust::Current { is_late: true };
+        let is_overtaken = standing == Trust::Current { is_late: true };
+        // A frame of another port may have overtaken it.
+        let links = &stack.control.links;
+        let is_quick_port = || links.on(port).is_latest_here(header.sender, header.counter);
+        let is_late = is_overtaken && !(links.are_several() && is_quick_port());
         if is_other {
             stack.counters.count_heard(header.sender, o.service, o.kind, datagram.len());
         }
@@ -378,7 +440,7 @@ impl Active<'_> {
         let is_control = o.service == control::SERVICE;
         if let Some(entry) = stack.registry.by_id(o.service) {
             let lane = Lane::of(entry.service(), o.kind, o.is_background);
-            stack.note_heard(lane, header.sender, datagram.len());
+            stack.note_heard(port, lane, header.sender, datagram.len());
         }
 
         let heard = FrameHeard {
@@ -390,7 +452,7 @@ impl Active<'_> {
             is_late,
         };
 
-        stack.control.note_frame(heard, now);
+        stack.control.note_frame(port, heard, now);
         Some(header.sender)
     }
 
@@ -468,7 +530,8 @@ impl Active<'_> {
         self.stack.control.handle_frame(&mut cx, frame, arrival);
         self.stack.epoch = self.stack.control.route.epoch();
         if let Some(told) = self.stack.control.told_uses.take() {
-            self.stack.share.note_told(told, self.stack.now);
+            let now = self.stack.now;
+            self.stack.ports[self.port.index()].share.note_told(told, now);
         }
     }
 
@@ -490,10 +553,91 @@ impl Active<'_> {
         stack.control.begin_start(salt, stack.now);
     }
 
+    /// Seals a frame for the port, and notes that it is at the radio.
+    fn send(
+        &mut self,
+        origin: Origin,
+        filled: Filled,
+        background: Option<Background>,
+        out: &mut Vec<u8>,
+    ) -> Transmission {
+        let mut flags = if background.is_some() { frame::BACKGROUND } else { 0 };
+        if self.sign(origin.slot, filled.kind, out) {
+            flags |= frame::SIGNED;
+        }
+        let stack = &mut *self.stack;
+        let port = self.port;
+        let service = stack.service_id(origin.slot);
+        out[frame::HEADER_LEN + 1] = filled.kind | flags;
+
+        // The seal covers header and body, so both are complete by now.
+        let version = stack.control.version(port, service, filled.kind, stack.now);
+        stack.sealer.seal(out, version);
+        debug_assert!(out.len() <= stack.mtu, "{service:?} wrote more than it may");
+        stack.control.peers.note_sent(stack.sealer.salt(), stack.sealer.counter());
+        stack.counters.count_sent(service, filled.kind, out.len());
+        let len = out.len();
+        let on_air = OnAir { origin, kind: filled.kind, len, background };
+        stack.ports[port.index()].on_air = Some(on_air);
+        let link = stack.control.links.on_mut(port);
+        link.count_frame();
+        if origin.slot == slot::CONTROL {
+            // Hellos tell this count. Neighbours measure the delivery of links by it.
+            link.note_sent(out.len());
+        }
+        Transmission { to: filled.to, service, kind: filled.kind }
+    }
+
+    /// Keeps a frame for another port, until that is granted.
+    fn let_wait(
+        &mut self,
+        port: Port,
+        origin: Origin,
+        filled: Filled,
+        background: Option<Background>,
+        body: &[u8],
+    ) {
+        let since = self.stack.now;
+        let Filled { kind, to } = filled;
+        let state = &mut self.stack.ports[port.index()];
+        if state.is_up {
+            let body = body.to_vec();
+            state.waiting.push_back(Waiting { origin, kind, to, background, body, since });
+        }
+    }
+
+    /// Gives up frames that wait for ports which take none.
+    fn give_up_waiting(&mut self) {
+        let now = self.stack.now;
+        for place in 0..self.stack.ports.len() {
+            while let Some(old) = self.stack.ports[place].take_old(now) {
+                self.give_up(old.origin);
+            }
+        }
+    }
+
+    /// Reports that a frame was not sent.
+    fn give_up(&mut self, origin: Origin) {
+        let result = TxResult::Failed;
+        self.report_to(origin, TxReport { result, airtime: Duration::ZERO, heard_by: None });
+    }
+
+    /// Tells the engine of a slot what became of its frame, once no port has a copy left.
+    fn report_to(&mut self, origin: Origin, report: TxReport) {
+        let Some(index) = origin.slot.checked_sub(slot::ENGINES) else { return };
+        if self.stack.ports.iter().flat_map(PortState::unsent).any(|other| other == origin) {
+            return;
+        }
+        let port = core::mem::replace(&mut self.port, origin.port);
+        self.with_engine(index, |engine, cx| engine.handle_tx_report(cx, report));
+        self.port = port;
+    }
+
     fn fill_slot(&mut self, slot: usize, out: &mut Vec<u8>) -> Option<Filled> {
         match slot {
             slot::CONTROL => {
-                self.stack.control.uses = self.stack.share.uses(self.stack.now);
+                let share = &self.stack.ports[self.port.index()].share;
+                self.stack.control.uses = share.uses(self.stack.now);
                 let unseen = Topology::default();
                 let mut cx = context!(self, slot, &unseen);
                 self.stack.control.fill(&mut cx, out)

@@ -9,11 +9,11 @@
 
 use crate::config::{ConfigError, StackConfig};
 use crate::control::{self, Control};
-use crate::egress::Egress;
 use crate::impostor::Impostor;
 use crate::link::HIDDEN;
 use crate::pairs::{End, Pairs};
-use crate::share::{HeardFrame, Lane, Share};
+use crate::port::{Origin, PortState};
+use crate::share::{HeardFrame, Lane, ShareConfig};
 use crate::statements::Statements;
 use crate::strangers::Strangers;
 use crate::transfers::{self, Transfers};
@@ -25,11 +25,11 @@ use ncmesh_engine::registry::{Entry, Registry, Scheme, ServiceKind};
 use ncmesh_engine::rng;
 use ncmesh_engine::storage::Storage;
 use ncmesh_engine::stream::StreamStatus;
-use ncmesh_engine::time::Instant;
+use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::{SharedStates, Topology};
 use ncmesh_engine::transmission::DATA;
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
-use ncmesh_engine::{AnyEngine, Background, Class, Event, Offer, StreamEngine, TunnelEngine};
+use ncmesh_engine::{AnyEngine, At, Class, Event, Offer, Port, StreamEngine, TunnelEngine, Ways};
 use ncmesh_wire::identity::{Revocations, TAG_LEN};
 use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Sealer, ServiceId, Versions, frame};
 use rand_chacha::ChaCha8Rng;
@@ -51,17 +51,6 @@ pub struct Transmission {
 pub(crate) mod slot {
     pub(crate) const CONTROL: usize = 0;
     pub(crate) const ENGINES: usize = 1;
-}
-
-/// The frame that is at the radio.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OnAir {
-    /// The slot that filled it.
-    pub slot: usize,
-    pub kind: u8,
-    /// Its length, bytes.
-    pub len: usize,
-    pub background: Option<Background>,
 }
 
 /// One node of the mesh.
@@ -86,11 +75,13 @@ pub struct Stack {
     pub(crate) pairs: Pairs,
     /// One random stream per slot.
     pub(crate) rngs: Vec<ChaCha8Rng>,
-    pub(crate) egress: Egress,
-    pub(crate) share: Share,
+    /// At least one.
+    pub(crate) ports: Vec<PortState>,
+    /// Ports by which frames go to neighbours.
+    pub(crate) ways: Ways,
+    share_config: ShareConfig,
     pub(crate) counters: Counters,
     pub(crate) events: VecDeque<Event>,
-    pub(crate) on_air: Option<OnAir>,
     pub(crate) now: Instant,
     /// Time of the last call of [`Active::handle_timeout`].
     pub(crate) served: Instant,
@@ -100,6 +91,8 @@ pub struct Stack {
 pub struct Active<'a> {
     pub(crate) stack: &'a mut Stack,
     pub(crate) storage: &'a mut dyn Storage,
+    /// Port that calls are about, unless they are about the node.
+    pub(crate) port: Port,
 }
 
 impl Stack {
@@ -130,8 +123,9 @@ impl Stack {
             strangers: Strangers::default(),
             impostor: Impostor::default(),
             rngs: rngs.collect(),
-            egress: Egress::new(slot::ENGINES + engines.len()),
-            share: Share::new(config.share),
+            ports: vec![PortState::new(slot::ENGINES + engines.len(), config.share.clone())],
+            ways: Ways::default(),
+            share_config: config.share,
             registry,
             engines,
             transfers: Transfers::default(),
@@ -139,7 +133,6 @@ impl Stack {
             pairs: Pairs::default(),
             counters: Counters::default(),
             events: VecDeque::new(),
-            on_air: None,
             now,
             served: now,
             name: config.name,
@@ -150,7 +143,62 @@ impl Stack {
     /// earlier call.
     pub fn at<'a>(&'a mut self, now: Instant, storage: &'a mut dyn Storage) -> Active<'a> {
         self.now = now;
-        Active { stack: self, storage }
+        Active { stack: self, storage, port: Port::FIRST }
+    }
+
+    // ---- ports
+
+    /// Adds a port, which is up. Returns it; `None` if there are as many as a node may have.
+    pub fn add_port(&mut self, now: Instant) -> Option<Port> {
+        let port = Port::new(self.ports.len())?;
+        let slots = slot::ENGINES + self.engines.len();
+        self.ports.push(PortState::new(slots, self.share_config.clone()));
+        self.control.add_port(port, now);
+        Some(port)
+    }
+
+    /// Returns the ports of this node.
+    pub fn ports(&self) -> impl Iterator<Item = Port> + '_ {
+        (0..self.ports.len()).filter_map(Port::new)
+    }
+
+    /// Returns the port by which frames go to a neighbour.
+    #[must_use]
+    pub fn port_to(&self, neighbor: NodeId) -> Port {
+        self.ways.port_to(neighbor)
+    }
+
+    /// Returns the neighbours heard on a port, with the share of their long frames that arrives.
+    pub fn inbound_on(&self, port: Port) -> impl Iterator<Item = (NodeId, f64)> + '_ {
+        self.control.links.on(port).inbound()
+    }
+
+    /// Returns the time for which the frames of this node used the channel of a port.
+    #[must_use]
+    pub fn airtime_on(&self, port: Port) -> Duration {
+        self.ports[port.index()].egress.total()
+    }
+
+    /// Returns the address that a neighbour's radio has on a port.
+    #[must_use]
+    pub fn address_on(&self, port: Port, neighbor: NodeId) -> Option<RadioAddress> {
+        self.control.links.on(port).address_of(neighbor)
+    }
+
+    /// Returns what would be transmitted on a port if its medium granted it now. Has no effects.
+    #[must_use]
+    pub fn offer_on(&self, port: Port, now: Instant) -> Option<Offer> {
+        let state = &self.ports[port.index()];
+        if !state.is_up {
+            return None;
+        }
+        let waiting = state.waiting.front().map(|_| Offer::of(Class::Control));
+        waiting.or_else(|| state.egress.choose(self.offers(port, now)).map(|(_, offer)| offer))
+    }
+
+    /// Tells the neighbours on a port this address of its radio from now on.
+    pub fn set_address_on(&mut self, port: Port, address: Option<RadioAddress>) {
+        self.control.links.on_mut(port).set_address(address);
     }
 
     // ---- getters
@@ -194,26 +242,26 @@ impl Stack {
 
     /// Returns the neighbours heard, with the share of their long frames that arrives here.
     pub fn inbound(&self) -> impl Iterator<Item = (NodeId, f64)> + '_ {
-        self.control.link.inbound()
+        self.control.links.inbound().into_iter()
     }
 
     /// Returns the address of a neighbour's radio, as it told it itself in its last hello. Where a
     /// frame came from does not matter: any node can send on what it hears.
     #[must_use]
     pub fn address_of(&self, neighbor: NodeId) -> Option<RadioAddress> {
-        self.control.link.address_of(neighbor)
+        self.address_on(self.port_to(neighbor), neighbor)
     }
 
     /// Returns the versions of the wire format that a neighbour understands, by its last hello.
     #[must_use]
     pub fn versions_of(&self, neighbor: NodeId) -> Option<Versions> {
-        self.control.link.versions_of(neighbor)
+        self.control.links.versions_of(neighbor)
     }
 
     /// Returns the newest version that this node and all its neighbours understand.
     #[must_use]
     pub fn shared_version(&self) -> u8 {
-        self.control.link.shared_version()
+        self.control.links.shared_version()
     }
 
     /// Returns the nodes whose frames this one did not understand lately, with their versions.
@@ -390,14 +438,15 @@ impl Stack {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let own = [self.control.poll_timeout(self.served)];
         let engines = self.engines.iter().map(|e| e.common().poll_timeout(self.served));
-        let shared = self.share.poll_timeout(self.served);
-        own.into_iter().chain(engines).chain([shared]).flatten().min().map(|at| at.max(self.now))
+        let shared = self.ports.iter().map(|port| port.share.poll_timeout(self.served));
+        own.into_iter().chain(engines).chain(shared).flatten().min().map(|at| at.max(self.now))
     }
 
-    /// Returns what would be transmitted if the medium granted it now. Has no effects.
+    /// Returns what would be transmitted on the first port if its medium granted it now. Has no
+    /// effects.
     #[must_use]
     pub fn offer(&self, now: Instant) -> Option<Offer> {
-        self.egress.choose(self.offers(now)).map(|(_, offer)| offer)
+        self.offer_on(Port::FIRST, now)
     }
 
     /// Returns the next event for the driver.
@@ -417,9 +466,9 @@ impl Stack {
         self.control.route.share_states(states);
     }
 
-    /// Tells the neighbours this address of this node's radio from now on.
+    /// Tells the neighbours on the first port this address of its radio from now on.
     pub fn set_address(&mut self, address: Option<RadioAddress>) {
-        self.control.link.set_address(address);
+        self.set_address_on(Port::FIRST, address);
     }
 
     /// Arranges that every tunnel scheme carries packets of `packet` bytes, as far as frames have
@@ -441,28 +490,53 @@ impl Stack {
 
     // ---- inside
 
-    /// Returns what each slot would transmit at `now`. Data of a service wait while the air is
-    /// others'.
-    pub(crate) fn offers(&self, now: Instant) -> impl Iterator<Item = Option<Offer>> + '_ {
-        let own = [self.control.offer(now)];
+    /// Returns what each slot would transmit on a port at `now`. Data of a service wait while the
+    /// air is others'.
+    pub(crate) fn offers(
+        &self,
+        port: Port,
+        now: Instant,
+    ) -> impl Iterator<Item = Option<Offer>> + '_ {
+        let at = At { port, ways: &self.ways };
+        let own = [self.control.offer(now, port)];
         let is_silent = self.is_silent(now);
+        let share = &self.ports[port.index()].share;
         let services = self.registry.entries().map(Entry::service);
-        let offers = services.zip(&self.engines).map(move |(service, engine)| {
-            let offer = engine.common().offer(now)?;
+        let engines = services.zip(&self.engines).enumerate();
+        let offers = engines.map(move |(index, (service, engine))| {
+            if self.is_occupied(Origin { slot: slot::ENGINES + index, port }) {
+                return None;
+            }
+            let offer = engine.common().offer_at(now, at)?;
             let lane = Lane::of(service, DATA, offer.background.is_some());
-            let is_held = now < self.share.open_at(lane) || (is_silent && lane.is_of_files());
+            let is_held = now < share.open_at(lane) || (is_silent && lane.is_of_files());
             (!is_held || offer.class == Class::Control).then_some(offer)
         });
         own.into_iter().chain(offers)
     }
 
-    /// Notes a frame of a service that was heard.
-    pub(crate) fn note_heard(&mut self, lane: Lane, sender: NodeId, len: usize) {
+    /// Returns whether another port still has a frame of an engine's slot, so that the engine fills
+    /// none for this one: the frame that it filled last for this port or, if it serves no ports,
+    /// any.
+    fn is_occupied(&self, origin: Origin) -> bool {
+        let serves_ports = |slot: usize| self.engines[slot - slot::ENGINES].common().serves_ports();
+        let others = self.ports.iter().enumerate();
+        let others = others.filter(|(place, _)| *place != origin.port.index());
+        let mut unsent = others.flat_map(|(_, port)| port.unsent());
+        unsent.any(|other| {
+            other.slot == origin.slot && (other.port == origin.port || !serves_ports(origin.slot))
+        })
+    }
+
+    /// Notes a frame of a service that was heard on a port.
+    pub(crate) fn note_heard(&mut self, port: Port, lane: Lane, sender: NodeId, len: usize) {
         // Before this node has sent anything, it knows no airtime, and has no files that could
         // give way.
-        let Some(airtime) = self.control.link.airtime(len) else { return };
-        let hides_answers = self.share.leaves_gaps(self.now) && self.hides_others(sender);
-        self.share.note_heard(HeardFrame { lane, airtime, hides_answers }, self.now);
+        let Some(airtime) = self.control.links.on(port).airtime(len) else { return };
+        let leaves_gaps = self.ports[port.index()].share.leaves_gaps(self.now);
+        let hides_answers = leaves_gaps && self.hides_others(sender);
+        let heard = HeardFrame { lane, airtime, hides_answers };
+        self.ports[port.index()].share.note_heard(heard, self.now);
     }
 
     /// Returns whether a node hears others that this node does not hear.

@@ -57,10 +57,11 @@ impl Stack {
                 airtime.as_secs_f64();
         }
 
+        let airtime: Duration = self.ports.iter().map(|port| port.egress.total()).sum();
         Usage {
             service_airtime_s,
             transmissions: data.sum(),
-            airtime_s: self.egress.total().as_secs_f64(),
+            airtime_s: airtime.as_secs_f64(),
             control: control.collect(),
         }
     }

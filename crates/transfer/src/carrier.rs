@@ -5,7 +5,7 @@ use crate::frame::Announcement;
 use crate::{FileSource, Transfers};
 use ncmesh_engine::file::Begun;
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::{Context, Filled, Frame, TxReport};
+use ncmesh_engine::{At, Context, Filled, Frame, TxReport};
 use ncmesh_wire::{FlowId, NodeId};
 
 /// Packets as a scheme wants them.
@@ -26,6 +26,9 @@ pub trait Carrier: Send {
     /// Whether a source waits for acknowledgments of progress. If it does not, one that the MAC
     /// could not deliver is not repeated unless it ends the receiver's part.
     const NEEDS_PROGRESS: bool;
+
+    /// Whether reports and data packets are made for one port at a time.
+    const SERVES_PORTS: bool = false;
 
     /// Returns how packets are cut.
     fn packets(&self) -> PacketConfig;
@@ -71,8 +74,8 @@ pub trait Carrier: Send {
     /// Handles a report.
     fn handle_report(&mut self, cx: &mut Context<'_>, transfers: &mut Transfers, frame: &Frame<'_>);
 
-    /// Returns whether a report is due.
-    fn has_report(&self, now: Instant) -> bool;
+    /// Returns whether a report is due for a node that is reached by a port.
+    fn has_report(&self, now: Instant, at: At<'_>) -> bool;
 
     /// Appends the report that is due.
     fn fill_report(
@@ -82,9 +85,9 @@ pub trait Carrier: Send {
         out: &mut Vec<u8>,
     ) -> Option<Filled>;
 
-    /// Returns the transfer of the data packet to send next, if there is one. Those in the
-    /// background come last.
-    fn next_data(&self, transfers: &Transfers, now: Instant) -> Option<FlowId>;
+    /// Returns the transfer of the data packet to send next by a port, if there is one. Those in
+    /// the background come last.
+    fn next_data(&self, transfers: &Transfers, now: Instant, at: At<'_>) -> Option<FlowId>;
 
     /// Appends a data packet. Returns `None` if there is nothing to send after all.
     fn fill_data(

@@ -57,7 +57,7 @@ fn tables() -> Vec<Table> {
     });
     let of_scenarios = ncmesh_sim::scenario::sections().into_iter().map(|(name, settings)| Table {
         head: match name {
-            "node" | "link" => format!("key of `[[{name}]]`"),
+            "node" | "link" | "channel" => format!("key of `[[{name}]]`"),
             // These have headings of their own.
             "medium.propagation" | "medium.reception" => "key".into(),
             _ if name == "topology" || name.contains('.') => format!("key of `{name}`"),

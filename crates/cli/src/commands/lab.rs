@@ -487,7 +487,7 @@ impl From<LabError> for Failure {
     fn from(e: LabError) -> Self {
         let kind = match e {
             LabError::Api(e) => return e.into(),
-            LabError::Scenario(_) | LabError::TooLong { .. } => Kind::Config,
+            LabError::Scenario(_) | LabError::Channels | LabError::TooLong { .. } => Kind::Config,
             LabError::Directory(_) => Kind::File,
             LabError::Ports(_) => Kind::Usage,
             LabError::Unreachable { .. } => Kind::Receiver,

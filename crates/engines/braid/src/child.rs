@@ -2,6 +2,7 @@
 
 use super::flight::{Filling, Flight};
 use super::frame::{State, WIDTH};
+use ncmesh_engine::Port;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
 use ncmesh_engine::toolkit::backoff::Backoff;
@@ -100,6 +101,8 @@ const CARRIES_FOR: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Child {
     pub node: NodeId,
+    /// Port by which it is reached.
+    pub port: Port,
     pub state: State,
     /// Span of the combinations that it may not have decoded yet.
     combined: Range<u32>,
@@ -161,6 +164,7 @@ impl Child {
     pub(crate) fn new(node: NodeId, needs: u32, link: Link, now: Instant) -> Self {
         Self {
             node,
+            port: Port::FIRST,
             state: State { needs, ..State::default() },
             combined: 0..0,
             standing: Standing::new(now),

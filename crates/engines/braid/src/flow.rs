@@ -14,7 +14,7 @@ use ncmesh_engine::toolkit::coder::pack;
 use ncmesh_engine::toolkit::flow::{Contradiction, FlowInstance};
 use ncmesh_engine::toolkit::hop::pacing::{Pacing, PacingPolicy};
 use ncmesh_engine::topology::Metric;
-use ncmesh_engine::{Context, rng};
+use ncmesh_engine::{At, Context, rng};
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::{BTreeMap, BTreeSet};
@@ -457,6 +457,9 @@ impl Flow {
         }
         let now = self.child.as_ref().map(|child| child.node);
         let best = self.route.choose(cx, self.id.destination, metric, self.child.as_ref());
+        if let Some(child) = &mut self.child {
+            child.port = cx.at.ways.port_to(child.node);
+        }
         if best == now {
             return;
         }
@@ -474,12 +477,26 @@ impl Flow {
         self.child = best.map(|node| {
             let there = cx.topology.delivery(cx.me, node);
             let back = cx.topology.delivery(node, cx.me);
-            Child::new(node, needs, Link { there, back }, cx.now)
+            let port = cx.at.ways.port_to(node);
+            let mut child = Child::new(node, needs, Link { there, back }, cx.now);
+            child.port = port;
+            child
         });
 
         // Packets that only the old one may have are sent again.
         self.sent.clear();
         self.alone = None;
+    }
+
+    /// Returns whether its packets go out by a port.
+    pub(crate) fn goes_by(&self, at: At<'_>) -> bool {
+        self.child.as_ref().is_some_and(|child| at.reaches(child.node))
+    }
+
+    /// Returns whether a node that is reached by some port hears the packets of this one.
+    pub(crate) fn is_heard_by(&self, cx: &Context<'_>, node: NodeId) -> bool {
+        let here = cx.at.ways.port_to(node);
+        self.child.as_ref().is_none_or(|child| cx.at.ways.port_to(child.node) == here)
     }
 
     /// Takes what the next hop says of itself. Returns how many frames forwarding would have sent

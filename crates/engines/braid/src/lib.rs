@@ -84,7 +84,8 @@ use ncmesh_engine::toolkit::precedence::Precedence;
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{CodingStatus, DATA, FlowStatus, PacketError, check_packet, flow_of};
 use ncmesh_engine::{
-    Class, Context, Engine, Filled, Frame, Offer, Summary, TunnelEngine, TxReport, TxResult,
+    At, Class, Context, Engine, Filled, Frame, Offer, PerPort, Port, Summary, TunnelEngine,
+    TxReport, TxResult,
 };
 use ncmesh_wire::{NodeId, ServiceId};
 use next::{Next, Unicast};
@@ -142,9 +143,10 @@ type Ends = (NodeId, NodeId);
 /// Name of a report that is passed on: its flow, who wrote it, and who is to have it.
 type PassingKey = (Ends, NodeId, NodeId);
 
-/// The frame that is at the MAC.
-#[derive(Clone, Copy, Debug)]
+/// The frame that is at the MAC of a port.
+#[derive(Clone, Copy, Debug, Default)]
 enum OnAir {
+    #[default]
     Nothing,
     /// A packet of a flow, or one of a second flow with it.
     Data(Ends, Option<Ends>),
@@ -158,9 +160,9 @@ pub struct Braid {
     config: BraidConfig,
     flows: BTreeMap<Ends, Flow>,
     passing: Passing<PassingKey, Report>,
-    on_air: OnAir,
-    /// Mean airtime of a data frame.
-    packet_time: PacketTime,
+    on_air: PerPort<OnAir>,
+    /// Mean airtime of a data frame, by port.
+    packet_time: PerPort<PacketTime>,
     counters: FlowCounters,
     coding: CodingStatus,
     /// Frames that forwarding would have sent for what the next hops got.
@@ -168,13 +170,13 @@ pub struct Braid {
     /// When it sent a combination last, and a pair.
     combined_at: Option<Instant>,
     paired_at: Option<Instant>,
-    /// Until when it waits for packets to pair.
-    hold_until: Option<Instant>,
+    /// Until when each port waits for packets to pair.
+    hold_until: PerPort<Option<Instant>>,
     turns: Turns,
-    /// Whether it leaves the channel to frames of others.
-    silence: Silence,
-    /// The next hop that its last frame asked, while that did not answer.
-    asked: Option<NodeId>,
+    /// Whether it leaves the channel of each port to frames of others.
+    silence: PerPort<Silence>,
+    /// The next hop that its last frame on each port asked, while that did not answer.
+    asked: PerPort<Option<NodeId>>,
     /// Whether the MAC was seen to acknowledge unicast frames.
     mac_acknowledges: bool,
     traffic: Traffic,
@@ -193,17 +195,17 @@ impl Braid {
             config,
             flows: BTreeMap::new(),
             passing: Passing::default(),
-            on_air: OnAir::Nothing,
-            packet_time: PacketTime::default(),
+            on_air: PerPort::default(),
+            packet_time: PerPort::default(),
             counters: FlowCounters::default(),
             coding: CodingStatus::default(),
             forwarding: 0.0,
             combined_at: None,
             paired_at: None,
-            hold_until: None,
+            hold_until: PerPort::default(),
             turns: Turns::default(),
-            silence: Silence::default(),
-            asked: None,
+            silence: PerPort::default(),
+            asked: PerPort::default(),
             mac_acknowledges: false,
             traffic: Traffic::default(),
             precedence: Precedence::default(),
@@ -212,8 +214,8 @@ impl Braid {
         }
     }
 
-    fn packet_time(&self) -> Duration {
-        self.packet_time.value()
+    fn packet_time(&self, port: Port) -> Duration {
+        self.packet_time[port].value()
     }
 
     fn begin(&mut self, cx: &mut Context<'_>, id: FlowInstance, first: u32) {
@@ -257,7 +259,8 @@ impl Braid {
         // Leave the channel to the turn, or to the answer, of a node that this one may not hear.
         self.heed_turn(cx, sender, id, header.state, None);
         if header.poll && !is_for_me && !hears(cx, cx.me, header.next_hop) {
-            self.silence.leave_to_answer(self.answered_by(cx.now));
+            let until = self.answered_by(cx);
+            self.silence[cx.at.port].leave_to_answer(until);
         }
         // If every frame for seconds contradicts this node's state, that is wrong: it begins again.
         if let Some(flow) = self.flows.get_mut(&id.key()).filter(|flow| !flow.is_source())
@@ -287,7 +290,7 @@ impl Braid {
         // Every frame says what its sender has. If that is the next hop, it answers this node.
         let said = Said { state: header.state, number: header.number };
         self.hear_state(cx, id, sender, said, true);
-        let packet_time = self.packet_time();
+        let packet_time = self.packet_time(cx.at.port);
         let room = self.config.backlog;
         let Some(flow) = self.flows.get_mut(&id.key()).filter(|flow| !flow.is_source()) else {
             return;
@@ -305,7 +308,7 @@ impl Braid {
             used = Some(Used { node: sender, frames });
             flow.upstream.hear_parent(sender, said, cx.now);
             if header.state.collides {
-                self.turns.note_collisions(cx.now);
+                self.turns.note_collisions(cx.at.port, cx.now);
             }
             flow.note_oldest(header.oldest);
         }
@@ -319,8 +322,9 @@ impl Braid {
 
         // The previous hop learns what is here by the next frame of this node, or by a report.
         if is_for_me {
-            let sends = flow.next(room, packet_time, cx.now).is_some();
-            let packet = Arrived { is_innovative, polls: header.poll };
+            let is_heard = flow.is_heard_by(cx, sender);
+            let sends = is_heard && flow.next(room, packet_time, cx.now).is_some();
+            let packet = Arrived { is_innovative, polls: header.poll, is_heard };
             flow.upstream.note_packet(packet, sends, packet_time, cx.now);
         }
 
@@ -343,7 +347,7 @@ impl Braid {
         sends: bool,
     ) {
         let state = said.state;
-        let packet_time = self.packet_time();
+        let packet_time = self.packet_time(cx.at.port);
         let room = self.config.backlog;
         let known = self.flows.get_mut(&id.key());
         let Some(flow) = known.filter(|flow| flow.id == id) else { return };
@@ -416,18 +420,19 @@ impl Braid {
         self.flows.values().find(|flow| flow.is_source() && flow.id.destination == to)
     }
 
-    /// Returns the flow to serve next, and what it sends.
-    fn next(&self, now: Instant) -> Option<(Ends, Next)> {
-        if self.hold_until.is_some_and(|until| now < until) && !self.has_two(now) {
+    /// Returns the flow to serve next by a port, and what it sends.
+    fn next(&self, now: Instant, at: At<'_>) -> Option<(Ends, Next)> {
+        let is_held = self.hold_until[at.port].is_some_and(|until| now < until);
+        if is_held && !self.has_two(now, at) {
             return None;
         }
-        if self.turns.is_anothers(now) || now < self.silence.until() {
+        if self.turns.is_anothers(at.port, now) || now < self.silence[at.port].until() {
             return None;
         }
 
         // The flow that waited longest sends. Real-time traffic goes first where it has precedence,
         // else last, so that it keeps no flow out.
-        let ready = self.ready(now).min_by_key(|(ends, flow, next)| {
+        let ready = self.ready(now, at).min_by_key(|(ends, flow, next)| {
             let is_urgent = flow.is_urgent(*next);
             let goes_first = is_urgent && self.precedence.is_given();
             (!goes_first, is_urgent, flow.sent_at, *ends)
@@ -435,17 +440,20 @@ impl Braid {
         ready.map(|(ends, _, next)| (ends, next))
     }
 
-    /// Returns the flows that have something to send, and what.
-    fn ready(&self, now: Instant) -> impl Iterator<Item = (Ends, &Flow, Next)> {
-        self.flows.iter().filter_map(move |(ends, flow)| {
-            Some((*ends, flow, flow.next(self.config.backlog, self.packet_time(), now)?))
+    /// Returns the flows that have something to send by a port, and what.
+    fn ready(&self, now: Instant, at: At<'_>) -> impl Iterator<Item = (Ends, &Flow, Next)> {
+        let packet_time = self.packet_time(at.port);
+        let here = self.flows.iter().filter(move |(_, flow)| flow.goes_by(at));
+        here.filter_map(move |(ends, flow)| {
+            Some((*ends, flow, flow.next(self.config.backlog, packet_time, now)?))
         })
     }
 
     /// Notes what is sent, for the order of flows to come.
-    fn note_precedence(&mut self, ends: Ends, next: Next, now: Instant) {
+    fn note_precedence(&mut self, cx: &Context<'_>, ends: Ends, next: Next) {
         let is_urgent = self.flows.get(&ends).is_some_and(|flow| flow.is_urgent(next));
-        let overtakes = is_urgent && self.ready(now).any(|(_, flow, next)| !flow.is_urgent(next));
+        let has_others = || self.ready(cx.now, cx.at).any(|(_, flow, next)| !flow.is_urgent(next));
+        let overtakes = is_urgent && has_others();
         self.precedence.note(overtakes);
     }
 
@@ -458,7 +466,7 @@ impl Braid {
         next: Next,
         chance: Option<f64>,
     ) -> Option<(Header, Coded)> {
-        let packet_time = self.packet_time();
+        let packet_time = self.packet_time(cx.at.port);
         let flow = self.flows.get_mut(&ends)?;
         self.coding.repeated += u64::from(flow.repeats(next));
         // A pair is for two nodes, so it is broadcast.
@@ -472,7 +480,9 @@ impl Braid {
         }
         // Where the way to the node before leads over another one, only reports take it, and a
         // unicast frame reaches the next hop alone.
-        let parent = flow.upstream.parent.filter(|parent| way_to(cx, *parent) == *parent);
+        let parent = flow.upstream.parent;
+        let parent =
+            parent.filter(|parent| cx.at.reaches(*parent) && way_to(cx, *parent) == *parent);
         if let Some(parent) = parent.filter(|_| flow.alone.is_none()) {
             let delivery = cx.topology.delivery(cx.me, parent);
             flow.upstream.note_told(delivery, packet_time, cx.now);
@@ -482,16 +492,18 @@ impl Braid {
     }
 
     /// Returns when an answer to a frame that was sent just now should be over.
-    fn answered_by(&self, now: Instant) -> Instant {
+    fn answered_by(&self, cx: &Context<'_>) -> Instant {
         // The slowest next hop may be the one that answers.
-        let children = self.flows.values().filter_map(|flow| flow.child.as_ref());
+        let here = self.flows.values().filter(|flow| flow.goes_by(cx.at));
+        let children = here.filter_map(|flow| flow.child.as_ref());
         let learned = children.map(Child::answer_time).max().unwrap_or_default();
-        now + ANSWER_SLOT.length(learned, self.packet_time())
+        cx.now + ANSWER_SLOT.length(learned, self.packet_time(cx.at.port))
     }
 
     /// Takes what became of a packet that went alone.
-    fn settle_alone(&mut self, ends: Ends, packet: u32, result: TxResult, now: Instant) {
-        let packet_time = self.packet_time();
+    fn settle_alone(&mut self, cx: &Context<'_>, ends: Ends, packet: u32, result: TxResult) {
+        let now = cx.now;
+        let packet_time = self.packet_time(cx.at.port);
         self.mac_acknowledges = result != TxResult::Sent;
         // It went to another next hop if there is a new one.
         let flow = self.flows.get_mut(&ends).filter(|flow| flow.alone == Some(packet));
@@ -504,11 +516,11 @@ impl Braid {
         }
     }
 
-    /// Returns the flow of which this node is to report, and to whom.
-    fn reporting(&self, now: Instant) -> Option<(Ends, NodeId)> {
+    /// Returns the flow of which this node is to report by a port, and to whom.
+    fn reporting(&self, now: Instant, at: At<'_>) -> Option<(Ends, NodeId)> {
         self.flows.iter().find_map(|(ends, flow)| {
-            let parent = flow.upstream.reports_to(now)?;
-            (!self.turns.is_before(parent, now)).then_some((*ends, parent))
+            let parent = flow.upstream.reports_to(now).filter(|parent| at.reaches(*parent))?;
+            (!self.turns.is_before(parent, at.port, now)).then_some((*ends, parent))
         })
     }
 }
@@ -524,9 +536,10 @@ impl Engine for Braid {
     }
 
     fn handle_frame(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
-        let packet_time = self.packet_time();
-        if self.asked.take_if(|asked| *asked == frame.sender).is_some() {
-            self.silence.end_answer();
+        let packet_time = self.packet_time(cx.at.port);
+        let port = cx.at.port;
+        if self.asked[port].take_if(|asked| *asked == frame.sender).is_some() {
+            self.silence[port].end_answer();
         }
         let children = self.flows.values_mut().filter_map(|flow| flow.child.as_mut());
         for child in children.filter(|child| child.node == frame.sender) {
@@ -575,23 +588,37 @@ impl Engine for Braid {
 
     fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         let flows = self.flows.values();
-        let flows = flows.flat_map(|f| f.timeouts(self.config.backlog, self.packet_time()));
+        let packet_time = |flow: &Flow| {
+            self.packet_time(flow.child.as_ref().map_or(Port::FIRST, |child| child.port))
+        };
+        let flows = flows.flat_map(|f| f.timeouts(self.config.backlog, packet_time(f)));
         let passing = self.passing.poll_timeout(after);
-        let own = [self.tick_at, self.hold_until, self.turns.until(), Some(self.silence.until())];
-        flows.chain(passing).chain(own.into_iter().flatten()).filter(|at| *at > after).min()
+        let holds = self.hold_until.values().flatten().copied();
+        let silences = self.silence.values().map(Silence::until);
+        let own = holds.chain(silences).chain(self.tick_at).chain(self.turns.until());
+        flows.chain(passing).chain(own).filter(|at| *at > after).min()
+    }
+
+    fn serves_ports(&self) -> bool {
+        true
     }
 
     fn offer(&self, now: Instant) -> Option<Offer> {
-        if self.reporting(now).is_some() || self.passing.due(now).is_some() {
-            return Some(Offer::of(Class::Control));
+        self.offer_at(now, At::ONLY)
+    }
+
+    fn offer_at(&self, now: Instant, at: At<'_>) -> Option<Offer> {
+        if self.reporting(now, at).is_some() || self.passing.due(now).is_some() {
+            return Some(Offer::of(Class::Control).local());
         }
-        self.next(now).map(|_| Offer::of(Class::Data))
+        self.next(now, at).map(|_| Offer::of(Class::Data).local())
     }
 
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        let packet_time = self.packet_time();
-        self.on_air = OnAir::Nothing;
-        if let Some((ends, parent)) = self.reporting(cx.now) {
+        let packet_time = self.packet_time(cx.at.port);
+        let port = cx.at.port;
+        self.on_air[port] = OnAir::Nothing;
+        if let Some((ends, parent)) = self.reporting(cx.now, cx.at) {
             let next_hop = way_to(cx, parent);
             let flow = self.flows.get_mut(&ends)?;
             let number = flow.next_number();
@@ -599,17 +626,19 @@ impl Engine for Braid {
             let delivery = cx.topology.delivery(cx.me, next_hop);
             flow.upstream.note_told(delivery, packet_time, cx.now);
             Report { flow: flow.id, next_hop, parent, child: cx.me, number, state }.write(out);
-            return Some(Filled { kind: REPORT, to: None });
+            // A broadcast would not leave this port, so a next hop elsewhere gets it by unicast.
+            let to = (!cx.at.reaches(next_hop)).then_some(next_hop);
+            return Some(Filled { kind: REPORT, to });
         }
         if let Some((key, report)) = self.passing.due(cx.now) {
             let next_hop = way_to(cx, report.parent);
             Report { next_hop, ..*report }.write(out);
             self.passing.note_sent(key, cx.now);
-            self.on_air = OnAir::Passing(key);
+            self.on_air[port] = OnAir::Passing(key);
             return Some(Filled { kind: REPORT, to: Some(next_hop) });
         }
-        let (ends, next) = self.next(cx.now)?;
-        self.note_precedence(ends, next, cx.now);
+        let (ends, next) = self.next(cx.now, cx.at)?;
+        self.note_precedence(cx, ends, next);
         self.traffic.note_frame(packet_time, cx.now);
         let partner = self.partner(cx, ends, next);
         let mut one = self.part(cx, ends, next, partner.map(|(.., [chance, _])| chance))?;
@@ -622,19 +651,19 @@ impl Engine for Braid {
             other.0.state.turn = self.flows.get(ends)?.upstream.turn;
         }
         let awaits = !self.turns.are_on() && self.awaits_another(cx, ends);
-        self.hold_until = awaits.then(|| cx.now + packet_time.mul_f64(pairs::HOLD));
+        self.hold_until[port] = awaits.then(|| cx.now + packet_time.mul_f64(pairs::HOLD));
         if next == Next::Repair {
             self.combined_at = Some(cx.now);
         }
         let alone = self.flows.get(&ends).and_then(|flow| flow.alone);
         if next != Next::Ask {
             self.coding.sent += 1;
-            self.on_air = match alone {
+            self.on_air[port] = match alone {
                 Some(packet) => OnAir::Alone(ends, packet),
                 None => OnAir::Data(ends, other.as_ref().map(|(ends, _)| *ends)),
             };
         }
-        self.asked = Some(one.0.next_hop).filter(|_| one.0.poll);
+        self.asked[port] = Some(one.0.next_hop).filter(|_| one.0.poll);
         let is_coded = other.is_some() || next == Next::Repair;
         if next != Next::Ask {
             cx.counters.note_filled(if is_coded { Payload::Coded } else { Payload::Native });
@@ -650,22 +679,25 @@ impl Engine for Braid {
     }
 
     fn silent_until(&self) -> Instant {
-        self.silence.until().max(self.turns.others_until())
+        let silences = self.silence.values().map(Silence::until);
+        silences.fold(self.turns.others_until(), Instant::max)
     }
 
     fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: TxReport) {
-        match core::mem::replace(&mut self.on_air, OnAir::Nothing) {
+        let port = cx.at.port;
+        match core::mem::take(&mut self.on_air[port]) {
             OnAir::Nothing => {}
             OnAir::Passing(key) => {
                 let result = outcome(cx.topology, cx.me, way_to(cx, key.2), report.result);
                 self.passing.handle_tx_result(key, result, cx.now);
             }
-            OnAir::Alone(ends, packet) => self.settle_alone(ends, packet, report.result, cx.now),
+            OnAir::Alone(ends, packet) => self.settle_alone(cx, ends, packet, report.result),
             OnAir::Data(ends, other) => {
-                self.packet_time.add(report.airtime);
-                let packet_time = self.packet_time();
-                if self.asked.is_some_and(|next_hop| self.is_fed_by_hidden(cx, next_hop)) {
-                    self.silence.leave_to_answer(self.answered_by(cx.now));
+                self.packet_time[port].add(report.airtime);
+                let packet_time = self.packet_time(cx.at.port);
+                if self.asked[port].is_some_and(|next_hop| self.is_fed_by_hidden(cx, next_hop)) {
+                    let until = self.answered_by(cx);
+                    self.silence[port].leave_to_answer(until);
                 }
                 for ends in [Some(ends), other].into_iter().flatten() {
                     if let Some(flow) = self.flows.get_mut(&ends) {

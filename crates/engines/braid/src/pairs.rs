@@ -1,10 +1,9 @@
 //! Which packets of two flows go in one frame.
 
-use super::flow::Flow;
 use super::next::Next;
 use super::{Braid, Ends};
-use ncmesh_engine::Context;
 use ncmesh_engine::time::Instant;
+use ncmesh_engine::{At, Context};
 use ncmesh_wire::NodeId;
 
 /// Packets of a pair, of two, that should be separated at least. Fewer make pairs in vain, more
@@ -39,9 +38,10 @@ impl Braid {
         let Next::Plain(packet) = next else { return None };
         let flow = self.flows.get(&ends)?;
         let child = flow.child.as_ref()?;
-        let others = self.flows.iter().filter(|(other, _)| **other != ends);
+        let here = self.flows.iter().filter(|(_, flow)| flow.goes_by(cx.at));
+        let others = here.filter(|(other, _)| **other != ends);
         let others = others.filter_map(|(ends, other)| {
-            let next = other.next(self.config.backlog, self.packet_time(), cx.now)?;
+            let next = other.next(self.config.backlog, self.packet_time(cx.at.port), cx.now)?;
             let Next::Plain(theirs) = next else { return None };
             let their_child = other.child.as_ref()?;
             let mine = child.separates(other.chance_at(cx, child.node, theirs), cx.now);
@@ -61,13 +61,13 @@ impl Braid {
     pub(crate) fn is_fed_by_hidden(&self, cx: &Context<'_>, node: NodeId) -> bool {
         let mut parents =
             self.flows.values().filter_map(|flow| flow.upstream.present_parent(cx.now));
-        parents.any(|parent| parent != node && !hears(cx, parent, node))
+        let here = |parent: NodeId| cx.at.reaches(parent);
+        parents.any(|parent| parent != node && here(parent) && !hears(cx, parent, node))
     }
 
-    /// Returns whether packets of two nodes, or its own, can be sent on.
-    pub(crate) fn has_two(&self, now: Instant) -> bool {
-        let sends = |flow: &Flow| flow.next(self.config.backlog, self.packet_time(), now).is_some();
-        let mut parents = self.flows.values().filter(|f| sends(f)).map(|flow| flow.upstream.parent);
+    /// Returns whether packets of two nodes, or its own, can be sent on by a port.
+    pub(crate) fn has_two(&self, now: Instant, at: At<'_>) -> bool {
+        let mut parents = self.ready(now, at).map(|(_, flow, _)| flow.upstream.parent);
         let first = parents.next();
         parents.any(|parent| Some(parent) != first)
     }

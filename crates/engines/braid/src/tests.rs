@@ -152,6 +152,7 @@ impl Bench {
             me: self.me,
             epoch: 5 << 16,
             mtu: 1400,
+            at: At::ONLY,
             topology: &self.topology,
             rng: &mut rng::stream(1, self.me, "braid", "test"),
             counters: &mut self.counters,

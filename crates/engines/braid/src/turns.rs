@@ -23,9 +23,9 @@ use super::frame::State;
 use super::pairs::{are_hidden, hears};
 use super::upstream::PARENT_COUNTS;
 use super::{Braid, Ends};
-use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::flow::FlowInstance;
+use ncmesh_engine::{At, Context, Port};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -49,8 +49,10 @@ const KEEP: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     turn: Option<Turn>,
-    /// When a node that sends to this one said last that its packets collide.
+    /// When a node that sends to this one said last that its packets collide, and on which port.
+    /// Nodes of one port take turns.
     collided_at: Option<Instant>,
+    port: Port,
     /// When two nodes that do not hear each other had packets for this one last.
     hidden_at: Option<Instant>,
 }
@@ -74,8 +76,9 @@ pub(crate) struct Used {
 
 impl Turns {
     /// Notes that packets for this node collide.
-    pub(crate) fn note_collisions(&mut self, now: Instant) {
+    pub(crate) fn note_collisions(&mut self, port: Port, now: Instant) {
         self.collided_at = Some(now);
+        self.port = port;
     }
 
     /// Returns whether there are turns.
@@ -83,9 +86,12 @@ impl Turns {
         self.turn.is_some()
     }
 
-    /// Returns whether this node is to be silent.
-    pub(crate) fn is_anothers(&self, now: Instant) -> bool {
-        self.turn.as_ref().is_some_and(|turn| turn.holder.is_some() && now < turn.until)
+    /// Returns whether this node is to be silent on a port.
+    pub(crate) fn is_anothers(&self, port: Port, now: Instant) -> bool {
+        self.turn
+            .as_ref()
+            .filter(|_| port == self.port)
+            .is_some_and(|turn| turn.holder.is_some() && now < turn.until)
     }
 
     /// Returns until when this node is to be silent for the turn of another node.
@@ -96,8 +102,8 @@ impl Turns {
 
     /// Returns whether it is the turn of a node other than `parent`: that one is told what was
     /// received with its own turn.
-    pub(crate) fn is_before(&self, parent: NodeId, now: Instant) -> bool {
-        let Some(turn) = &self.turn else { return false };
+    pub(crate) fn is_before(&self, parent: NodeId, port: Port, now: Instant) -> bool {
+        let Some(turn) = self.turn.as_ref().filter(|_| port == self.port) else { return false };
         turn.holder.is_some_and(|holder| holder != parent) && now < turn.until
     }
 
@@ -121,6 +127,7 @@ impl Braid {
             .flows
             .values()
             .filter_map(|flow| flow.waiting_parent(cx.now).filter(|node| *node == flow.id.source))
+            .filter(|node| cx.at.ways.port_to(*node) == self.turns.port)
             .collect();
 
         // Small answers of several nodes, as TCP's acknowledgments to a gateway, are no reason.
@@ -155,7 +162,7 @@ impl Braid {
         let is_giver = |flow: &Flow| flow.child.as_ref().is_some_and(|child| child.node == giver);
         let is_own = self.flows.get(&id.key()).is_some_and(is_giver);
         if packets == 0 || is_own {
-            self.silence.end_turn(giver);
+            self.silence[cx.at.port].end_turn(giver);
             return;
         }
 
@@ -164,9 +171,9 @@ impl Braid {
         }
 
         // The turn lasts as long as its packets take, and a silence after them.
-        let packet_time = self.packet_time();
+        let packet_time = self.packet_time(cx.at.port);
         let until = cx.now + packet_time.mul_f64(SLOT * f64::from(packets) + SILENCE);
-        if self.silence.leave_to_turn(giver, until, cx.now) {
+        if self.silence[cx.at.port].leave_to_turn(giver, until, cx.now) {
             let children = self.flows.values_mut().filter_map(|flow| flow.child.as_mut());
             for child in children.filter(|child| child.node == giver) {
                 child.put_off(until, packet_time);
@@ -174,8 +181,13 @@ impl Braid {
         }
     }
 
+    /// Returns the port on which nodes take turns.
+    fn turn_at<'a>(&self, cx: &Context<'a>) -> At<'a> {
+        At { port: self.turns.port, ways: cx.at.ways }
+    }
+
     fn silence(&self) -> Duration {
-        self.packet_time().mul_f64(SILENCE)
+        self.packet_time(self.turns.port).mul_f64(SILENCE)
     }
 
     /// Begins and ends turns, after a packet for this node was heard, or after a while.
@@ -185,7 +197,7 @@ impl Braid {
         };
         let until = cx.now + self.silence();
         let Some(turn) = &mut self.turns.turn else {
-            return self.pass_turn(cx.now, None, &parents, &[]);
+            return self.pass_turn(cx, None, &parents, &[]);
         };
         let holder = turn.holder;
 
@@ -205,11 +217,11 @@ impl Braid {
         let is_silent = turn.until <= cx.now;
         let is_over = match &holder {
             Some(node) => is_used_up || is_silent || !parents.contains(node),
-            None => is_silent && self.next(cx.now).is_none(),
+            None => is_silent && self.next(cx.now, self.turn_at(cx)).is_none(),
         };
 
         if is_over {
-            self.pass_turn(cx.now, holder, &parents, &[]);
+            self.pass_turn(cx, holder, &parents, &[]);
         }
     }
 
@@ -221,10 +233,10 @@ impl Braid {
         };
         turn.left = turn.left.saturating_sub(1);
         turn.until = until;
-        if (turn.left == 0 || self.next(cx.now).is_none())
+        if (turn.left == 0 || self.next(cx.now, self.turn_at(cx)).is_none())
             && let Some(parents) = self.taking_turns(cx)
         {
-            self.pass_turn(cx.now, None, &parents, told);
+            self.pass_turn(cx, None, &parents, told);
         }
     }
 
@@ -232,11 +244,12 @@ impl Braid {
     /// it know, unless it is `told` so of these flows.
     fn pass_turn(
         &mut self,
-        now: Instant,
+        cx: &Context<'_>,
         last: Option<NodeId>,
         parents: &BTreeSet<NodeId>,
         told: &[Ends],
     ) {
+        let now = cx.now;
         let has_room = |node: &&NodeId| self.room_for(**node) > 0;
 
         // The round goes by ids, this node last. A node without room here is left out.
@@ -248,12 +261,12 @@ impl Braid {
             self.turns.turn = None;
             match last {
                 // This node's own turn.
-                _ if self.next(now).is_some() => {}
+                _ if self.next(now, self.turn_at(cx)).is_some() => {}
                 None => holder = first,
                 // It has nothing to send, and leaves the channel to nodes that it gave no turn yet.
                 // A report tells them that no node has the turn.
                 Some(_) => {
-                    silence = self.packet_time().mul_f64(OPEN);
+                    silence = self.packet_time(self.turns.port).mul_f64(OPEN);
                     let is_among = |flow: &&mut Flow| {
                         flow.upstream.parent.is_some_and(|parent| parents.contains(&parent))
                     };

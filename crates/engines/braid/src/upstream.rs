@@ -15,6 +15,9 @@ use ncmesh_wire::NodeId;
 const REPORT: ReportPolicy = ReportPolicy { loss: 0.2, copies: 4, between: WAIT };
 /// Packet times for which a report waits for a data frame that says the same, and between copies.
 const WAIT: f64 = 3.0;
+/// Packets after which a parent is told that does not hear what this node sends on, for that goes
+/// by another port. More let it wait for room that is there; each report takes airtime.
+const UNTOLD: u32 = 4;
 /// Time for which the word of a parent counts. Longer, turns go on for nodes that have gone.
 pub(crate) const PARENT_COUNTS: Duration = Duration::from_millis(500);
 
@@ -31,6 +34,8 @@ pub(crate) struct Upstream {
     heard_at: Instant,
     number: u16,
     report: ReportTimer,
+    /// Packets of that node since it was told last, if it does not hear what this node sends on.
+    untold: u32,
     /// The node that was told first, and what link state promised of the way there then.
     promise: Option<Promise>,
 }
@@ -48,6 +53,8 @@ pub(crate) struct Arrived {
     pub is_innovative: bool,
     /// Whether it asks for a report.
     pub polls: bool,
+    /// Whether the parent hears what this node sends on.
+    pub is_heard: bool,
 }
 
 impl Upstream {
@@ -62,6 +69,11 @@ impl Upstream {
         if packet.polls || !packet.is_innovative {
             let wait = if sends { packet_time.mul_f64(WAIT) } else { Duration::ZERO };
             self.report(now + wait);
+        }
+
+        self.untold = if packet.is_heard { 0 } else { self.untold + 1 };
+        if self.untold >= UNTOLD {
+            self.report(now);
         }
     }
 
@@ -111,6 +123,7 @@ impl Upstream {
     /// frames collide here: copies would, too, and the parent asks again.
     pub(crate) fn note_told(&mut self, told: f64, packet_time: Duration, now: Instant) {
         let Some(parent) = self.parent else { return };
+        self.untold = 0;
         let first = self.promise.filter(|promise| promise.parent == parent);
         let promise = first.unwrap_or(Promise { parent, delivery: told });
         self.promise = Some(promise);

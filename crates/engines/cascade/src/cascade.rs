@@ -6,13 +6,14 @@ use super::held::{Held, Role, Taken};
 use super::sending::Sending;
 use super::slot::Answering;
 use super::tree::{self, METRIC};
+use super::upstream::HeardFrame;
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::file::{Begun, Manifest};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::bounded::MAX_FLOWS;
 use ncmesh_engine::toolkit::hop::passing::{Addresses, Passing, is_passed_on, outcome, way};
 use ncmesh_engine::toolkit::hop::{Handled, PacketTime};
-use ncmesh_engine::{Context, Filled, Frame, TxReport};
+use ncmesh_engine::{At, Context, Filled, Frame, PerPort, TxReport};
 use ncmesh_transfer::frame::{self, Announcement, write_packet};
 use ncmesh_transfer::sink::{self, SinkOutcome, SinkPhase};
 use ncmesh_transfer::source::Quorum;
@@ -34,9 +35,9 @@ pub(super) struct Cascade {
     packets: PacketConfig,
     flows: BTreeMap<FlowId, Flow>,
     passing: Passing<PassingKey, Report>,
-    on_air: OnAir,
-    packet_time: PacketTime,
-    answering: Answering,
+    on_air: PerPort<OnAir>,
+    packet_time: PerPort<PacketTime>,
+    answering: PerPort<Answering>,
     /// Most bytes for generations under way.
     memory: usize,
 }
@@ -44,9 +45,10 @@ pub(super) struct Cascade {
 /// Name of a report that is passed on: its flow, the child that wrote it, and the parent.
 type PassingKey = (FlowId, NodeId, NodeId);
 
-/// The frame that is at the MAC.
-#[derive(Clone, Copy, Debug)]
+/// The frame that is at the MAC of a port.
+#[derive(Clone, Copy, Debug, Default)]
 enum OnAir {
+    #[default]
     Nothing,
     Report(FlowId),
     Data {
@@ -90,9 +92,9 @@ impl Cascade {
             packets,
             flows: BTreeMap::new(),
             passing: Passing::default(),
-            on_air: OnAir::Nothing,
-            packet_time: PacketTime::default(),
-            answering: Answering::default(),
+            on_air: PerPort::default(),
+            packet_time: PerPort::default(),
+            answering: PerPort::default(),
             memory,
         }
     }
@@ -100,6 +102,7 @@ impl Cascade {
 
 impl Carrier for Cascade {
     const NEEDS_PROGRESS: bool = false;
+    const SERVES_PORTS: bool = true;
 
     fn packets(&self) -> PacketConfig {
         self.packets
@@ -204,9 +207,9 @@ impl Carrier for Cascade {
         }
     }
 
-    fn has_report(&self, now: Instant) -> bool {
+    fn has_report(&self, now: Instant, at: At<'_>) -> bool {
         self.passing.due(now).is_some()
-            || self.flows.values().any(|flow| flow.upstream.reports_to(now).is_some())
+            || self.flows.values().any(|flow| flow.upstream.reports_to(now, at).is_some())
     }
 
     fn fill_report(
@@ -215,22 +218,26 @@ impl Carrier for Cascade {
         _: &Transfers,
         out: &mut Vec<u8>,
     ) -> Option<Filled> {
-        let packet_time = self.packet_time.value();
+        let port = cx.at.port;
+        let packet_time = self.packet_time[port].value();
 
         // Reports of this node go before those that it passes on.
-        let due = |(id, flow): (&FlowId, &Flow)| Some((*id, flow.upstream.reports_to(cx.now)?));
+        let due =
+            |(id, flow): (&FlowId, &Flow)| Some((*id, flow.upstream.reports_to(cx.now, cx.at)?));
         if let Some((id, parent)) = self.flows.iter().find_map(due) {
             let flow = self.flows.get_mut(&id)?;
             let next_hop = way_to(cx, parent);
-            let number = flow.begin_frame(cx.now);
+            let number = flow.begin_frame(port, cx.now);
             let wants = flow.wants(Report::LISTED);
             let delivery = cx.topology.delivery(cx.me, next_hop);
-            let to = flow.upstream.insists().then_some(next_hop);
+            // A broadcast would not leave this port, so a next hop elsewhere gets it by unicast.
+            let insists = flow.upstream.insists() || !cx.at.reaches(next_hop);
+            let to = insists.then_some(next_hop);
             flow.upstream.note_reported(delivery, packet_time, cx.now);
             let handled = flow.upstream.handled(cx.now);
             let child = cx.me;
             Report { next_hop, parent, child, flow: id, number, handled, wants }.write(out);
-            self.on_air = OnAir::Report(id);
+            self.on_air[port] = OnAir::Report(id);
             return Some(Filled { kind: frame::REPORT, to });
         }
 
@@ -238,12 +245,12 @@ impl Carrier for Cascade {
         let next_hop = way_to(cx, report.parent);
         Report { next_hop, ..report.clone() }.write(out);
         self.passing.note_sent(key, cx.now);
-        self.on_air = OnAir::Passing(key);
+        self.on_air[port] = OnAir::Passing(key);
         Some(Filled { kind: frame::REPORT, to: Some(next_hop) })
     }
 
-    fn next_data(&self, transfers: &Transfers, now: Instant) -> Option<FlowId> {
-        self.next_packet(transfers, now).map(|next| next.flow)
+    fn next_data(&self, transfers: &Transfers, now: Instant, at: At<'_>) -> Option<FlowId> {
+        self.next_packet(transfers, now, at).map(|next| next.flow)
     }
 
     /// Sends for the transfer that was served longest ago.
@@ -253,10 +260,10 @@ impl Carrier for Cascade {
         transfers: &mut Transfers,
         out: &mut Vec<u8>,
     ) -> Option<Filled> {
-        let next = self.next_packet(transfers, cx.now)?;
+        let next = self.next_packet(transfers, cx.now, cx.at)?;
 
         // The header is written first: the packet is coded right behind it.
-        let (header, systematic) = self.begin(next, cx.me, cx.now)?;
+        let (header, systematic) = self.begin(next, cx)?;
         let start = out.len();
         header.write(systematic.is_some(), out);
         let is_filled = match transfers.sources.get_mut(&next.flow) {
@@ -275,11 +282,12 @@ impl Carrier for Cascade {
     }
 
     fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: &TxReport) {
-        match core::mem::replace(&mut self.on_air, OnAir::Nothing) {
+        let port = cx.at.port;
+        match core::mem::take(&mut self.on_air[port]) {
             OnAir::Nothing => {}
             OnAir::Report(id) => {
                 if let Some(flow) = self.flows.get_mut(&id) {
-                    flow.note_ended(cx.now);
+                    flow.note_ended(port, cx.now);
                 }
             }
             OnAir::Passing(key) => {
@@ -287,14 +295,14 @@ impl Carrier for Cascade {
                 self.passing.handle_tx_result(key, result, cx.now);
             }
             OnAir::Data { flow: id, polls } => {
-                self.packet_time.add(report.airtime);
+                self.packet_time[port].add(report.airtime);
                 if polls {
-                    self.answering.note_polled(id, cx.now);
+                    self.answering[port].note_polled(id, cx.now);
                 }
-                let packet_time = self.packet_time.value();
+                let packet_time = self.packet_time[port].value();
                 if let Some(flow) = self.flows.get_mut(&id) {
-                    flow.note_ended(cx.now);
-                    flow.ease(packet_time, cx.now, cx.rng);
+                    flow.note_ended(port, cx.now);
+                    flow.ease(cx, packet_time);
                 }
             }
         }
@@ -310,8 +318,9 @@ impl Carrier for Cascade {
 
     fn poll_timeout(&self, _: &Transfers, after: Instant) -> Option<Instant> {
         let flows = self.flows.values().filter_map(|flow| flow.poll_timeout(after));
-        let own = [self.passing.poll_timeout(after), Some(self.answering.until())];
-        flows.chain(own.into_iter().flatten().filter(|at| *at > after)).min()
+        let silences = self.answering.values().map(Answering::until);
+        let own = silences.chain(self.passing.poll_timeout(after));
+        flows.chain(own.filter(|at| *at > after)).min()
     }
 
     fn tick(&mut self, cx: &mut Context<'_>) {
@@ -324,7 +333,7 @@ impl Carrier for Cascade {
                 // Nobody here or below wants anything, so its parent need not send. What it holds
                 // stays for a while.
                 if let Some(parent) = flow.upstream.parent.take() {
-                    let number = flow.begin_frame(cx.now);
+                    let number = flow.begin_frame(cx.at.ways.port_to(parent), cx.now);
                     self.leave_parent(cx, id, parent, number);
                 }
 
@@ -408,24 +417,25 @@ impl Cascade {
     fn hear(&mut self, cx: &Context<'_>, sender: NodeId, packet: &Data<'_>) -> Heard {
         let is_avoided = cx.counters.blame.is_avoided(sender, cx.now);
         let header = &packet.header;
-        let packet_time = self.packet_time.value();
+        let packet_time = self.packet_time[cx.at.port].value();
         let generation = header.generation;
         let Some(flow) = self.flows.get_mut(&header.flow) else {
             return Heard::Dropped(DropReason::UnknownFlow);
         };
         flow.heard_at = cx.now;
-        flow.upstream.count(sender, header.number, cx.topology.delivery(sender, cx.me), cx.now);
+        let heard = HeardFrame { number: header.number, port: cx.at.port, at: cx.now };
+        flow.upstream.count(sender, heard, cx.topology.delivery(sender, cx.me));
 
         // A child says what it still wants, or that it has another parent.
         if flow.children.contains_key(&sender) {
-            self.answering.hear_child(sender, header.poll, packet_time, cx.now);
+            self.answering[cx.at.port].hear_child(sender, header.poll, packet_time, cx.now);
             if header.parent == cx.me {
                 if let Some(child) = flow.children.get_mut(&sender) {
                     child.note_own(cx.now);
                 }
                 let DataHeader { number, handled, ref wants, .. } = *header;
                 flow.hear_child(cx, sender, Said { number, handled, wants });
-                flow.make_way(sender, packet_time, cx.now);
+                flow.make_way(cx, sender, packet_time);
             } else {
                 flow.lose_child(sender, header.number, cx.now);
             }
@@ -591,7 +601,7 @@ impl Cascade {
         manifest: Option<&Manifest>,
     ) -> Result<(), DropReason> {
         let id = report.flow;
-        self.answering.hear_report(report.parent);
+        self.answering[cx.at.port].hear_report(report.parent);
         if report.parent != cx.me {
             // The child has another parent now.
             if let Some(flow) = self.flows.get_mut(&id) {
@@ -609,7 +619,7 @@ impl Cascade {
 
         let manifest = manifest.ok_or(DropReason::UnknownFlow)?;
         let wants_nothing = report.wants.lowest().is_none();
-        let packet_time = self.packet_time.value();
+        let packet_time = self.packet_time[cx.at.port].value();
         if report.child == cx.me || cx.topology.state(report.child).is_none() {
             return Err(DropReason::Malformed);
         }
@@ -637,7 +647,7 @@ impl Cascade {
         flow.heard_at = cx.now;
         let Report { number, handled, ref wants, .. } = report;
         flow.hear_child(cx, report.child, Said { number, handled, wants });
-        self.answering.hear_answer(id, packet_time, cx.now);
+        self.answering[cx.at.port].hear_answer(id, packet_time, cx.now);
         self.review_parent(cx, id);
         Ok(())
     }
@@ -646,7 +656,8 @@ impl Cascade {
     fn note_report(&mut self, cx: &Context<'_>, report: &Report) {
         if let Some(flow) = self.flows.get_mut(&report.flow) {
             let told = cx.topology.delivery(report.child, cx.me);
-            flow.upstream.count(report.child, report.number, told, cx.now);
+            let heard = HeardFrame { number: report.number, port: cx.at.port, at: cx.now };
+            flow.upstream.count(report.child, heard, told);
         }
     }
 
@@ -659,7 +670,7 @@ impl Cascade {
         let children = &flow.children;
         let is_child = |node| children.contains_key(&node);
         if let Some(old) = flow.upstream.review(cx, id.source, is_child) {
-            let number = flow.begin_frame(cx.now);
+            let number = flow.begin_frame(cx.at.ways.port_to(old), cx.now);
             self.leave_parent(cx, id, old, number);
         }
     }
@@ -680,9 +691,9 @@ impl Cascade {
 
     // ---- what is sent
 
-    /// Returns the packet to send next.
-    fn next_packet(&self, transfers: &Transfers, now: Instant) -> Option<NextPacket> {
-        if now < self.answering.until() {
+    /// Returns the packet to send next by a port.
+    fn next_packet(&self, transfers: &Transfers, now: Instant, at: At<'_>) -> Option<NextPacket> {
+        if now < self.answering[at.port].until() {
             return None;
         }
         let may_send = |id: &FlowId| {
@@ -692,7 +703,7 @@ impl Cascade {
         };
 
         let ready = self.flows.iter().filter(|(id, _)| may_send(id)).filter_map(|(id, flow)| {
-            let generation = flow.next_generation(now)?;
+            let generation = flow.next_generation(now, at)?;
             let is_background = transfers.background(*id).is_some();
             Some(NextPacket { is_background, sent_at: flow.sent_at, flow: *id, generation })
         });
@@ -702,16 +713,12 @@ impl Cascade {
 
     /// Notes that a packet is sent now. Returns its header, and the packet of the generation if one
     /// is to be sent as it is.
-    fn begin(
-        &mut self,
-        next: NextPacket,
-        me: NodeId,
-        now: Instant,
-    ) -> Option<(DataHeader, Option<u8>)> {
-        let packet_time = self.packet_time.value();
+    fn begin(&mut self, next: NextPacket, cx: &Context<'_>) -> Option<(DataHeader, Option<u8>)> {
+        let port = cx.at.port;
+        let packet_time = self.packet_time[port].value();
         let flow = self.flows.get_mut(&next.flow)?;
-        let sent = flow.note_sent(me, next.generation, packet_time, now);
-        self.on_air = OnAir::Data { flow: next.flow, polls: sent.0.poll };
+        let sent = flow.note_sent(cx, next.generation, packet_time);
+        self.on_air[port] = OnAir::Data { flow: next.flow, polls: sent.0.poll };
         Some(sent)
     }
 

@@ -1,6 +1,7 @@
 //! A child: what it wants, and what it should have by now of what it was sent.
 
 use super::frame::Wants;
+use ncmesh_engine::Port;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::hop::delivery::{CountedDelivery, DeliveryPolicy};
@@ -123,8 +124,9 @@ pub(super) struct Overheard {
 /// A packet that a child was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
-    /// Number of its frame.
+    /// Number of its frame among those of the port.
     pub number: u16,
+    pub port: Port,
     pub generation: u32,
     pub at: Instant,
 }
@@ -343,6 +345,10 @@ impl Child {
         if self.flight.len() >= 2 * MOST_IN_FLIGHT {
             self.land();
         }
+        // It tells of frames of the port by which it is reached.
+        while self.flight.back().is_some_and(|last| last.port != sent.port) {
+            self.land();
+        }
         self.flight.push_back(sent);
         self.note_overdue(now);
 
@@ -449,7 +455,10 @@ mod tests {
             self.number = self.number.wrapping_add(1);
             self.frames.note_filled(self.number, at);
             self.frames.note_sent(at);
-            self.child.note_sent(Sent { number: self.number, generation, at }, packet_time)
+            self.child.note_sent(
+                Sent { number: self.number, port: Port::FIRST, generation, at },
+                packet_time,
+            )
         }
 
         /// Takes a frame that tells of all that it was sent.

@@ -4,10 +4,10 @@ use super::child::{Child, Overheard, Sent};
 use super::frame::{DataHeader, Report, UNWANTED, Wants};
 use super::held::{Held, Role};
 use super::upstream::Upstream;
-use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::hop::pacing::{Pacing, PacingPolicy};
 use ncmesh_engine::toolkit::hop::{Handled, SentFrames};
+use ncmesh_engine::{At, Context, PerPort, Port};
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::BTreeMap;
@@ -46,6 +46,15 @@ enum Worth {
     Now,
 }
 
+/// Frames of a node by one port.
+#[derive(Clone, Debug)]
+struct Numbers {
+    /// Number of the last one.
+    last: u16,
+    /// The latest ones.
+    frames: SentFrames,
+}
+
 /// A child's word of itself, which goes with each frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Said<'a> {
@@ -62,10 +71,10 @@ pub(super) struct Flow {
     pub held: Held,
     pub children: BTreeMap<NodeId, Child>,
     pub upstream: Upstream,
-    /// Number of the last frame that this node sent, and the latest ones.
-    number: u16,
-    sent: SentFrames,
-    pacing: Pacing,
+    /// Frames that this node sent by each port. Neighbours count the frames of a port: those of
+    /// others do not reach them.
+    sent: PerPort<Numbers>,
+    pacing: PerPort<Pacing>,
     /// Until when only whole generations are passed on.
     wary_until: Instant,
     /// When a data packet was last sent, and when anything of the transfer was last heard.
@@ -80,25 +89,25 @@ impl Flow {
             held,
             children: BTreeMap::new(),
             upstream: Upstream::default(),
-            number: rng.next_u32() as u16,
-            sent: SentFrames::default(),
-            pacing: Pacing::new(PACING, now),
+            sent: PerPort::of(Numbers { last: rng.next_u32() as u16, frames: Default::default() }),
+            pacing: PerPort::of(Pacing::new(PACING, now)),
             wary_until: now,
             sent_at: now,
             heard_at: now,
         }
     }
 
-    /// Begins a frame of this node. Returns its number.
-    pub(super) fn begin_frame(&mut self, now: Instant) -> u16 {
-        self.number = self.number.wrapping_add(1);
-        self.sent.note_filled(self.number, now);
-        self.number
+    /// Begins a frame of this node by a port. Returns its number.
+    pub(super) fn begin_frame(&mut self, port: Port, now: Instant) -> u16 {
+        let Numbers { last, frames } = &mut self.sent[port];
+        *last = last.wrapping_add(1);
+        frames.note_filled(*last, now);
+        *last
     }
 
-    /// Notes that the MAC has sent the last frame.
-    pub(super) fn note_ended(&mut self, now: Instant) {
-        self.sent.note_sent(now);
+    /// Notes that the MAC of a port has sent the last frame.
+    pub(super) fn note_ended(&mut self, port: Port, now: Instant) {
+        self.sent[port].frames.note_sent(now);
     }
 
     // ---- children
@@ -120,7 +129,7 @@ impl Flow {
         } else {
             let lowest = self.lowest_wanted();
             self.expect_child(cx, node);
-            let covered = self.sent.covered_by(handled);
+            let covered = self.sent[cx.at.ways.port_to(node)].frames.covered_by(handled);
             let Some(child) = self.children.get_mut(&node) else { return };
             child.hear(wants.clone(), number, covered, |g| self.held.packets(g), cx.now);
 
@@ -235,21 +244,26 @@ impl Flow {
 
     // ---- what is sent
 
-    /// Returns the generation to send a packet of now, if there is one: the lowest that is worth
-    /// it, before those that can wait.
-    pub(super) fn next_generation(&self, now: Instant) -> Option<u32> {
-        if now < self.pacing.until() {
+    /// Returns the children that are reached by a port. Its frames are for them.
+    fn children_at(&self, at: At<'_>) -> impl Iterator<Item = &Child> + Clone {
+        self.children.iter().filter(move |(node, _)| at.reaches(**node)).map(|(_, child)| child)
+    }
+
+    /// Returns the generation to send a packet of now by a port, if there is one: the lowest that
+    /// is worth it, before those that can wait.
+    pub(super) fn next_generation(&self, now: Instant, at: At<'_>) -> Option<u32> {
+        if now < self.pacing[at.port].until() {
             return None;
         }
 
         // Children get their generations in order, within a window that begins where the last child
         // is.
-        let lowest = self.children.values().filter_map(|child| child.wants.lowest()).min()?;
+        let lowest = self.children_at(at).filter_map(|child| child.wants.lowest()).min()?;
         let end = lowest.saturating_add(WINDOW).min(self.held.len());
         if self.held.is_source() {
-            self.first_worth_sending(lowest..end, now)
+            self.first_worth_sending(lowest..end, now, at)
         } else {
-            self.first_worth_sending(self.held.begun(lowest).take_while(|g| *g < end), now)
+            self.first_worth_sending(self.held.begun(lowest).take_while(|g| *g < end), now, at)
         }
     }
 
@@ -261,13 +275,14 @@ impl Flow {
         &self,
         generations: impl Iterator<Item = u32>,
         now: Instant,
+        at: At<'_>,
     ) -> Option<u32> {
-        let forwards = self.children.values().any(|child| child.wants.forwards);
-        let best = self.children.values().map(Child::delivery).fold(0.0, f64::max);
+        let forwards = self.children_at(at).any(|child| child.wants.forwards);
+        let best = self.children_at(at).map(Child::delivery).fold(0.0, f64::max);
         let defer_below = if forwards { 0.0 } else { DEFERRED * best };
         let mut later = None;
         for generation in generations {
-            match self.worth(generation, defer_below, now) {
+            match self.worth(generation, defer_below, now, at) {
                 Worth::Now => return Some(generation),
                 Worth::Later => later = later.or(Some(generation)),
                 Worth::Nothing => {}
@@ -281,7 +296,7 @@ impl Flow {
     /// is expected to lack something, or did not answer a poll. Of another: if all that want it are
     /// far behind, for more will come that serves them all. Children can wait whose links deliver
     /// less than `defer_below`.
-    fn worth(&self, generation: u32, defer_below: f64, now: Instant) -> Worth {
+    fn worth(&self, generation: u32, defer_below: f64, now: Instant, at: At<'_>) -> Worth {
         let rank = self.held.rank(generation);
         let is_whole = self.held.is_whole(generation);
         if rank == 0 || (!is_whole && now < self.wary_until) {
@@ -295,7 +310,7 @@ impl Flow {
         let mut is_unanswered = false;
         let mut are_far_behind = true;
         let mut can_wait = true;
-        for child in self.children.values() {
+        for child in self.children_at(at) {
             let Some(lacks) = child.lacks(generation, rank) else { continue };
             is_unanswered |= child.is_poll_lost(generation, now);
             are_far_behind &= Child::is_far_behind(lacks);
@@ -318,11 +333,11 @@ impl Flow {
     /// if one is to be sent as it is.
     pub(super) fn note_sent(
         &mut self,
-        me: NodeId,
+        cx: &Context<'_>,
         generation: u32,
         packet_time: Duration,
-        now: Instant,
     ) -> (DataHeader, Option<u8>) {
+        let now = cx.now;
         let rank = self.held.rank(generation);
         let wants = self.wants(DataHeader::LISTED);
 
@@ -332,18 +347,21 @@ impl Flow {
             Role::Receiver(_) | Role::Relay => None,
         };
 
-        // Once all children should have everything, they are asked.
-        let number = self.begin_frame(now);
+        // Once all children of the port should have everything, they are asked.
+        let port = cx.at.port;
+        let number = self.begin_frame(port, now);
+        let sent = Sent { number, port, generation, at: now };
         let mut are_served = self.held.is_whole(generation);
         let mut is_due = false;
-        for child in self.children.values_mut() {
-            is_due |= child.note_sent(Sent { number, generation, at: now }, packet_time);
+        let reached = |(node, _): &(&NodeId, &mut Child)| cx.at.reaches(**node);
+        for (_, child) in self.children.iter_mut().filter(reached) {
+            is_due |= child.note_sent(sent, packet_time);
             are_served &= child.lacks(generation, rank).is_none_or(Child::is_served);
         }
 
         let poll = are_served || is_due;
         if poll {
-            for child in self.children.values_mut() {
+            for (_, child) in self.children.iter_mut().filter(reached) {
                 child.note_poll(generation, packet_time, now);
             }
         }
@@ -356,7 +374,7 @@ impl Flow {
             rank,
             poll,
             number,
-            parent: self.upstream.parent.unwrap_or(me),
+            parent: self.upstream.parent.unwrap_or(cx.me),
             handled: self.upstream.handled(now),
             wants,
         };
@@ -365,18 +383,18 @@ impl Flow {
     }
 
     /// Leaves the channel to a child that was heard to send, if it feeds others that forward.
-    pub(super) fn make_way(&mut self, child: NodeId, packet_time: Duration, now: Instant) {
+    pub(super) fn make_way(&mut self, cx: &Context<'_>, child: NodeId, packet_time: Duration) {
         if self.children.get(&child).is_some_and(|child| child.wants.feeds) {
-            self.pacing.make_way(packet_time, now);
+            self.pacing[cx.at.port].make_way(packet_time, cx.now);
         }
     }
 
     /// Waits for a random time if far fewer packets arrive than the links let through: others that
     /// cannot be heard send at the same time.
-    pub(super) fn ease(&mut self, packet_time: Duration, now: Instant, rng: &mut impl RngCore) {
-        let shares = self.children.values().filter_map(Child::share_of_promise);
+    pub(super) fn ease(&mut self, cx: &mut Context<'_>, packet_time: Duration) {
+        let shares = self.children_at(cx.at).filter_map(Child::share_of_promise);
         let share = shares.fold(f64::INFINITY, f64::min);
-        self.pacing.ease(share, packet_time, now, rng);
+        self.pacing[cx.at.port].ease(share, packet_time, cx.now, cx.rng);
     }
 
     // ---- time
@@ -400,7 +418,8 @@ impl Flow {
     /// Returns the first time later than `after` at which it has something to do.
     pub(super) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         let polls = self.children.values().flat_map(Child::timeouts);
-        let own = self.upstream.timeouts().chain([self.pacing.until()]);
+        let pauses = self.pacing.values().map(Pacing::until);
+        let own = self.upstream.timeouts().chain(pauses);
         polls.chain(own).filter(|at| *at > after).min()
     }
 }
@@ -429,6 +448,7 @@ mod tests {
             me: NodeId(2),
             epoch: 1,
             mtu: 1500,
+            at: At::ONLY,
             topology,
             rng: &mut stream(1, NodeId(2), "flow", "test"),
             counters: &mut Counters::default(),
@@ -500,11 +520,11 @@ mod tests {
         at_relay(&symmetric(&links), |cx| {
             let mut flow = relay(cx);
             receive(&mut flow, 0);
-            assert_eq!(flow.next_generation(cx.now), Some(0));
+            assert_eq!(flow.next_generation(cx.now, cx.at), Some(0));
             let header = header(generation, rank);
             (0..8).for_each(|_| flow.note_elsewhere(cx, NodeId(4), &header, PACKET_TIME));
             let later = cx.now + PACKET_TIME.mul_f64(20.0);
-            sent = [cx.now, later].map(|at| flow.next_generation(at));
+            sent = [cx.now, later].map(|at| flow.next_generation(at, At::ONLY));
         });
         sent
     }

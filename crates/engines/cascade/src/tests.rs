@@ -103,6 +103,7 @@ impl Node {
             me,
             epoch: 1,
             mtu: MTU,
+            at: ncmesh_engine::At::ONLY,
             topology,
             rng: &mut self.rng,
             counters: &mut self.counters,

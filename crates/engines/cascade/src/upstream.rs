@@ -9,13 +9,13 @@
 //! of which nothing at all is heard of this transfer is left, even if no other looks nearer.
 
 use super::tree::METRIC;
-use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::hop::delivery::{CountedDelivery, DeliveryPolicy};
 use ncmesh_engine::toolkit::hop::report::{ReportPolicy, ReportTimer};
 use ncmesh_engine::toolkit::hop::{Avoided, Choice, ChoicePolicy, Handled, Ways};
 use ncmesh_engine::topology::Paths;
+use ncmesh_engine::{At, Context, Port};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
@@ -78,18 +78,26 @@ pub(super) struct Upstream {
     asked_at: Option<Instant>,
 }
 
-/// Frames of a neighbour: the number of the last one, when it was heard, and the share that was.
+/// Frames of a neighbour: the last one, and the share that was heard.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
-    number: u16,
-    at: Instant,
+    last: HeardFrame,
     heard: CountedDelivery,
 }
 
+/// A frame of a neighbour.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeardFrame {
+    /// Its number among those of the port by which its sender sent it.
+    pub number: u16,
+    /// The port by which it came.
+    pub port: Port,
+    pub at: Instant,
+}
+
 impl Upstream {
-    /// Counts a frame with this number of a neighbour, of whose frames link state `told` that this
-    /// share arrives.
-    pub(super) fn count(&mut self, neighbour: NodeId, number: u16, told: f64, now: Instant) {
+    /// Counts a frame of a neighbour, of whose frames link state `told` that this share arrives.
+    pub(super) fn count(&mut self, neighbour: NodeId, frame: HeardFrame, told: f64) {
         if self.mute.forgive(neighbour) {
             self.avoided.forgive(neighbour);
         }
@@ -97,19 +105,23 @@ impl Upstream {
             return;
         }
         let heard = CountedDelivery::new(told, &COUNT);
-        let first = Counted { number: number.wrapping_sub(1), at: now, heard };
-        let counted = self.links.entry(neighbour).or_insert(first);
-        let sent = f64::from(number.wrapping_sub(counted.number)).clamp(1.0, COUNT.half_life);
-        counted.heard.count(sent, 1.0);
-        counted.number = number;
-        counted.at = now;
+        let before = HeardFrame { number: frame.number.wrapping_sub(1), ..frame };
+        let counted = self.links.entry(neighbour).or_insert(Counted { last: before, heard });
+
+        // Frames of another port have numbers of their own.
+        if counted.last.port != frame.port {
+            counted.last = before;
+        }
+        let sent = f64::from(frame.number.wrapping_sub(counted.last.number));
+        counted.heard.count(sent.clamp(1.0, COUNT.half_life), 1.0);
+        counted.last = frame;
     }
 
     /// Returns the last frame of the parent that was handled here.
     pub(super) fn handled(&self, now: Instant) -> Handled {
         let counted = self.parent.and_then(|parent| self.links.get(&parent));
-        let lately = |last: &Counted| Handled { number: last.number, ago: now.since(last.at) };
-        counted.map_or_else(Handled::default, lately)
+        let handled = |HeardFrame { number, at, .. }| Handled { number, ago: now.since(at) };
+        counted.map_or_else(Handled::default, |counted| handled(counted.last))
     }
 
     /// Notes a data packet of the parent: whether it asks for a report, and whether it was wanted.
@@ -136,9 +148,9 @@ impl Upstream {
         self.report.request(now);
     }
 
-    /// Returns the parent if it is to be told now what is wanted.
-    pub(super) fn reports_to(&self, now: Instant) -> Option<NodeId> {
-        self.parent.filter(|_| self.report.is_due(now))
+    /// Returns the parent if it is reached by a port, and to be told now what is wanted.
+    pub(super) fn reports_to(&self, now: Instant, at: At<'_>) -> Option<NodeId> {
+        self.parent.filter(|parent| at.reaches(*parent) && self.report.is_due(now))
     }
 
     /// Notes that a copy of a report is sent over a link that delivers this share of frames.
@@ -357,6 +369,7 @@ mod tests {
             me: ME,
             epoch: 1,
             mtu: 1500,
+            at: At::ONLY,
             topology,
             rng: &mut stream(1, ME, "upstream", "test"),
             counters: &mut Counters::default(),
@@ -429,7 +442,8 @@ mod tests {
         let mesh = mesh(0.9, 0.8);
         review(&mut up, &mesh, 1);
         // Every tenth packet of the parent arrives.
-        (1..=20).for_each(|n| up.count(GOOD, 10 * n, 0.9, Instant::default()));
+        let frame = |number| HeardFrame { number, port: Port::FIRST, at: Instant::default() };
+        (1..=20).for_each(|n| up.count(GOOD, frame(10 * n), 0.9));
         assert_eq!(review(&mut up, &mesh, 2), Some(GOOD));
         assert_eq!(up.parent, Some(FAIR));
     }
@@ -439,17 +453,30 @@ mod tests {
         let mut up = Upstream::default();
         let now = Instant::default() + Duration::from_secs(1);
         review(&mut up, &mesh(0.9, 0.7), 1);
-        assert_eq!(up.reports_to(now), Some(GOOD));
+        assert_eq!(up.reports_to(now, At::ONLY), Some(GOOD));
         report(&mut up, now);
-        assert_eq!(up.reports_to(now + Duration::from_secs(9)), None);
+        assert_eq!(up.reports_to(now + Duration::from_secs(9), At::ONLY), None);
         up.hear_parent(false, true, now);
         assert!(!up.take_question(now + QUIET / 2) && up.take_question(now + QUIET));
         assert!(!up.take_question(now + QUIET));
         up.report(now + QUIET);
-        assert_eq!(up.reports_to(now + QUIET), Some(GOOD));
+        assert_eq!(up.reports_to(now + QUIET, At::ONLY), Some(GOOD));
         report(&mut up, now);
         let later = now + Duration::from_secs(1);
         up.hear_parent(false, false, later);
-        assert_eq!(up.reports_to(later), Some(GOOD));
+        assert_eq!(up.reports_to(later, At::ONLY), Some(GOOD));
+    }
+
+    #[test]
+    fn frames_of_two_ports_are_counted_apart() {
+        let mut up = Upstream::default();
+        let second = Port::new(1).unwrap();
+        for n in 1..=200 {
+            // The ways change now and then, and nothing is lost.
+            let port = if n % 10 < 5 { Port::FIRST } else { second };
+            let number = if port == second { 7000 + n } else { n };
+            up.count(GOOD, HeardFrame { number, port, at: Instant::default() }, 0.9);
+        }
+        assert!(up.links[&GOOD].heard.value() > 0.95, "{:?}", up.links[&GOOD].heard);
     }
 }

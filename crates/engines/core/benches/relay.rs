@@ -60,6 +60,7 @@ impl Node {
             me: self.id,
             epoch: 1,
             mtu: 1467,
+            at: ncmesh_engine::At::ONLY,
             topology,
             rng: &mut self.rng,
             counters: &mut counters,

@@ -33,7 +33,8 @@ use ncmesh_engine::toolkit::has_enough;
 use ncmesh_engine::toolkit::hop::passing::outcome;
 use ncmesh_engine::tunnel::{DATA, FlowStatus, PacketError, check_packet, flow_of};
 use ncmesh_engine::{
-    Class, Context, Engine, Event, Filled, Frame, Offer, Summary, TunnelEngine, TxReport, TxResult,
+    At, Class, Context, Engine, Event, Filled, Frame, Offer, PerPort, Summary, TunnelEngine,
+    TxReport, TxResult,
 };
 use ncmesh_wire::{NodeId, ServiceId};
 use std::collections::{BTreeMap, VecDeque};
@@ -87,8 +88,8 @@ impl Packet {
 pub struct Forward {
     config: ForwardConfig,
     queue: VecDeque<Packet>,
-    /// Packet at the MAC, whose report is still to come.
-    on_air: Option<Packet>,
+    /// Packet at the MAC of each port, whose report is still to come.
+    on_air: PerPort<Option<Packet>>,
     /// Next hops that asked to wait, and until when.
     paused: BTreeMap<NodeId, Instant>,
     detour: Detour,
@@ -100,7 +101,7 @@ pub struct Forward {
     came: usize,
     /// Time that a packet takes, from the one before it to its report; since when the next takes.
     takes: DurationAverage,
-    busy_since: Option<Instant>,
+    busy_since: PerPort<Option<Instant>>,
     counters: FlowCounters,
 }
 
@@ -111,14 +112,14 @@ impl Forward {
         Self {
             config,
             queue: VecDeque::new(),
-            on_air: None,
+            on_air: PerPort::default(),
             paused: BTreeMap::new(),
             detour: Detour::default(),
             tell: None,
             told_full: false,
             came: 0,
             takes: DurationAverage::default(),
-            busy_since: None,
+            busy_since: PerPort::default(),
             counters: FlowCounters::default(),
         }
     }
@@ -171,19 +172,18 @@ impl Forward {
         self.paused.retain(|_, until| cx.now < *until);
 
         // Only a node that sends through it need remember that it is full.
-        let mut packets = self.queue.iter().chain(&self.on_air);
+        let mut packets = self.queue.iter().chain(self.on_air.values().flatten());
         if packets.any(|packet| packet.next == sender) {
             self.paused.insert(sender, cx.now + asked.pause.min(LONGEST_PAUSE));
         }
     }
 
-    /// Returns the position of the packet to send next: the first one whose next hop has room. The
-    /// destination always has.
-    fn next(&self, now: Instant) -> Option<usize> {
+    /// Returns the position of the packet to send next by a port: the first one whose next hop has
+    /// room. The destination always has.
+    fn next(&self, now: Instant, at: At<'_>) -> Option<usize> {
         let has_room = |node| self.paused.get(&node).is_none_or(|until| *until <= now);
-        self.queue
-            .iter()
-            .position(|packet| packet.next == packet.destination || has_room(packet.next))
+        let is_ready = |packet: &Packet| packet.next == packet.destination || has_room(packet.next);
+        self.queue.iter().position(|packet| at.reaches(packet.next) && is_ready(packet))
     }
 
     // ---- packets
@@ -266,15 +266,24 @@ impl Engine for Forward {
         self.paused.values().copied().filter(|at| waits && *at > after).min()
     }
 
+    fn serves_ports(&self) -> bool {
+        true
+    }
+
     fn offer(&self, now: Instant) -> Option<Offer> {
+        self.offer_at(now, At::ONLY)
+    }
+
+    fn offer_at(&self, now: Instant, at: At<'_>) -> Option<Offer> {
         if self.tell.is_some() {
             return Some(Offer::of(Class::Control));
         }
-        self.next(now).map(|_| Offer::of(Class::Data))
+        self.next(now, at).map(|_| Offer::of(Class::Data))
     }
 
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        self.on_air = None;
+        let port = cx.at.port;
+        self.on_air[port] = None;
 
         // Back-pressure first: until they hear it, the previous hops fill the queue further.
         if let Some(is_full) = self.tell.take() {
@@ -283,25 +292,26 @@ impl Engine for Forward {
         }
 
         self.route(cx);
-        let packet = self.queue.remove(self.next(cx.now)?)?;
+        let packet = self.queue.remove(self.next(cx.now, cx.at)?)?;
         let Packet { source, destination, hops_left, next, .. } = packet;
         Header { next, source, destination, hops_left }.write(out);
         out.extend_from_slice(&packet.bytes);
 
         // The report of the MAC tells when it has left, or that it was given up.
-        self.on_air = Some(packet);
-        self.busy_since.get_or_insert(cx.now);
+        self.on_air[port] = Some(packet);
+        self.busy_since[port].get_or_insert(cx.now);
         self.note_left();
         cx.counters.note_filled(Payload::Native);
         Some(Filled { kind: DATA, to: Some(next) })
     }
 
     fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: TxReport) {
-        let Some(packet) = self.on_air.take() else { return };
-        if let Some(since) = self.busy_since {
+        let port = cx.at.port;
+        let Some(packet) = self.on_air[port].take() else { return };
+        if let Some(since) = self.busy_since[port] {
             self.takes.add(cx.now.since(since));
         }
-        self.busy_since = (!self.queue.is_empty()).then_some(cx.now);
+        self.busy_since[port] = (!self.queue.is_empty()).then_some(cx.now);
 
         // A next hop to which packet after packet is given up is avoided.
         let result = outcome(cx.topology, cx.me, packet.next, report.result);

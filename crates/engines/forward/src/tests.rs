@@ -80,6 +80,7 @@ impl Bench {
             me: NodeId(2),
             epoch: 1,
             mtu: 1400,
+            at: At::ONLY,
             topology: &self.topology,
             rng: &mut rng::stream(1, NodeId(2), "forward", "test"),
             counters: &mut self.counters,

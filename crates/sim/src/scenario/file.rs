@@ -8,7 +8,7 @@ use ncmesh_medium::{BIT_RATES, MAX_FRAME_BYTES};
 use ncmesh_stack::trust::TrustMode;
 use toml::Spanned;
 
-use super::medium::Medium;
+use super::medium::{ChannelTable, Medium};
 use super::mobility::FARTHEST_M;
 use super::placement::{Grid, Uniform};
 use super::quantity::{ALLOWED_BIT_RATES, ALLOWED_RATES, BitRate, Size};
@@ -47,6 +47,8 @@ ncmesh_engine::settings! {
         pub(super) link: Entries<Spanned<Link>> = Entries::default();
         /// The [channel](#medium).
         pub(super) medium: Nested<Medium>;
+        /// Further [channels](#channel): other radios of some nodes, or cables between them.
+        pub(super) channel: Entries<Spanned<ChannelTable>> = Entries::default();
         /// [Measurement](#measure) of the links before the run.
         pub(super) measure: Option<Nested<Measure>> = None;
         /// [Time](#processing) that simulated nodes take for each received frame.
@@ -122,6 +124,8 @@ ncmesh_engine::settings! {
         pub(super) from: Spanned<String>;
         /// Name of another node.
         pub(super) to: Spanned<String>;
+        /// Name of a `[[channel]]` that the link is on.
+        pub(super) channel: Option<Spanned<String>> = None, absent "that of `[medium]`";
         /// Share of frames lost from `from` to `to`; 1 is no link.
         pub(super) loss: Option<f64> = None, absent "required unless `wired`", within 0..=1;
         /// The same in the other direction; 1 makes a one-way link.
@@ -253,6 +257,7 @@ pub fn sections() -> Vec<(&'static str, Vec<Declared>)> {
         ("topology.uniform", Uniform::settings()),
         ("topology.grid", Grid::settings()),
         ("link", Link::settings()),
+        ("channel", ChannelTable::settings()),
         ("measure", Measure::settings()),
         ("processing", Processing::settings()),
         ("traffic", Traffic::settings()),

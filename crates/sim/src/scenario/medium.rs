@@ -16,6 +16,7 @@ use ncmesh_stack::MTUS;
 use super::quantity::{ALLOWED_BIT_RATES, BitRate};
 use super::value::Nested;
 use super::{Node, Position};
+use toml::Spanned;
 
 ncmesh_engine::settings! {
     /// `[medium]`.
@@ -71,6 +72,19 @@ ncmesh_engine::settings! {
         /// Which of several overlapping frames is received, see below.
         reception: Option<Nested<Reception>> = None, allowed "a table",
             absent "threshold of 10 dB, no capture";
+    }
+}
+
+ncmesh_engine::settings! {
+    /// A table `[[channel]]`.
+    pub(super) struct ChannelTable {
+        /// Name of the channel.
+        pub(super) name: Spanned<String>, allowed "1 to 63 of letters, digits, `.`, `_`, `-`";
+        /// Physical layer.
+        phy: Option<PhyName> = None, absent "that of `[medium]`";
+        /// Bit rate of all data frames.
+        bit_rate: Option<BitRate> = None, absent "that of `[medium]`", within BIT_RATES,
+            allowed ALLOWED_BIT_RATES;
     }
 }
 
@@ -231,21 +245,28 @@ pub(super) fn sections() -> [(&'static str, Vec<Declared>); 4] {
 }
 
 impl Medium {
-    /// Returns the medium's settings: over links with the losses `loss`, or over radios at the
-    /// positions of `nodes` where `[medium.propagation]` is present.
+    /// Returns whether access to the channel is slotted.
+    pub(super) fn is_slotted(&self) -> bool {
+        matches!(self.mac, MacName::Slotted)
+    }
+
+    /// Returns the settings of the medium, or of a further channel: over links with the losses
+    /// `loss`, or over radios at the positions of `nodes` where `[medium.propagation]` is present.
     ///
     /// # Errors
     /// A message of one line.
     pub(super) fn config(
         &self,
+        channel: Option<&ChannelTable>,
         loss: LossMatrix,
         nodes: &[Node],
         mtu: usize,
         seed: u64,
     ) -> Result<MediumConfig, String> {
         // The constructors fill in the defaults of the medium.
-        let phy = self.phy();
-        let rate_bps = self.bit_rate.0;
+        let phy = self.phy(channel.and_then(|channel| channel.phy));
+        let own_rate = channel.and_then(|channel| channel.bit_rate.as_ref());
+        let rate_bps = own_rate.unwrap_or(&self.bit_rate).0;
         let mut config = match &self.propagation {
             None => MediumConfig::with_links(phy, loss, rate_bps),
             Some(Nested(propagation)) => {
@@ -288,9 +309,10 @@ impl Medium {
         Ok(config)
     }
 
-    /// Returns the physical layer, with the contention windows of the file.
-    fn phy(&self) -> Phy {
-        let mut phy = match self.phy {
+    /// Returns the physical layer, which may be a channel's own, with the contention windows of the
+    /// file.
+    fn phy(&self, own: Option<PhyName>) -> Phy {
+        let mut phy = match own.unwrap_or(self.phy) {
             PhyName::Dot11b => Phy::DOT11B,
             PhyName::Dot11a => Phy::DOT11A,
         };

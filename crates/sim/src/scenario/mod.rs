@@ -39,6 +39,7 @@
 //! to = "r1"
 //! loss = 0.3                               # 0 to 1
 //! loss_back = 0.2                          # equal to loss if absent; 1 for a one-way link
+//! # channel = "cable"                      # of a further channel, `[[channel]]`
 //!
 //! # [measure]                              # measures the links before the run
 //! # [processing]                           # time that nodes spend on each received frame
@@ -104,7 +105,7 @@ pub use quantity::Quantity;
 pub use shipped::names as shipped;
 pub use stream::{Layer, Stream, StreamReceiver};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use ncmesh_engine::file::Allowance;
@@ -241,6 +242,16 @@ pub struct Processing {
     pub most: Duration,
 }
 
+/// A channel beside the first one. It has a radio for each node of the mesh; those of other nodes
+/// are switched off.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    /// Settings of its medium, with its seed.
+    pub medium: MediumConfig,
+    /// Nodes that have a port on it.
+    pub nodes: BTreeSet<usize>,
+}
+
 /// A checked scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -276,6 +287,10 @@ pub struct Scenario {
     pub mtu: usize,
     /// Remarks on the files that it was read from: what a user may want to know that is no error.
     pub notes: Vec<String>,
+    /// Nodes that are on other channels than the first only.
+    pub absent: BTreeSet<usize>,
+    /// Channels beside that of `[medium]`.
+    pub channels: Vec<Channel>,
     medium: MediumConfig,
     source: reader::Original,
 }
@@ -367,13 +382,24 @@ impl Scenario {
     }
 
     /// Returns the loss of every directed link by node index, for frames of the MTU without
-    /// interference.
+    /// interference; on several channels the least.
     ///
     /// # Panics
     /// Never: the medium's settings have been checked.
     #[allow(clippy::expect_used, reason = "a scenario's medium is valid")]
     pub fn loss(&self) -> LossMatrix {
-        self.medium.expected_loss(self.mtu).expect("checked when the scenario was read")
+        let loss = |medium: &MediumConfig| {
+            medium.expected_loss(self.mtu).expect("checked when the scenario was read")
+        };
+        let mut all = loss(&self.medium);
+        let further = self.channels.iter().map(|channel| loss(&channel.medium));
+        let links: Vec<LossyLink> =
+            further.flat_map(|own| own.links().collect::<Vec<_>>()).collect();
+        for link in links {
+            let least = link.loss.min(all.loss(link.from, link.to));
+            all.set(link.from, link.to, least).expect("both are nodes, and this is a loss");
+        }
+        all
     }
 
     /// Returns the settings of the medium: radio i is node i.

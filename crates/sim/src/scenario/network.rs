@@ -60,11 +60,24 @@ impl Reader<'_> {
 
         // Links of the scenario come last, so that they replace those of the topology. Each states
         // both directions, so a pair of nodes has one of them.
+        self.set_links(file, None, &nodes, &mut loss)?;
+        Ok(Mesh { nodes, loss, mobility, notes: topology.notes })
+    }
+
+    /// Sets the losses of the links of a `[[channel]]`, or of those that are on none.
+    pub(super) fn set_links(
+        &self,
+        file: &File,
+        channel: Option<&str>,
+        nodes: &[Node],
+        loss: &mut LossMatrix,
+    ) -> Result<(), ScenarioError> {
+        let index = index_by_name(nodes, self.origin)?;
         let mut given = BTreeMap::new();
-        for link in &file.link.0 {
+        for link in links_on(file, channel) {
             let place = self.place(link);
             let link = link.as_ref();
-            let end = |name: &Spanned<String>| find(name.as_ref(), &self.place(name));
+            let end = |name: &Spanned<String>| find(&index, name.as_ref(), &self.place(name));
             let from = end(&link.from)?;
             let to = end(&link.to)?;
             if let Some(first) = given.insert((from.min(to), from.max(to)), place.clone()) {
@@ -77,11 +90,11 @@ impl Reader<'_> {
             }
 
             let p = link_loss(link, &place)?;
-            set(&mut loss, from, to, p, &place)?;
-            set(&mut loss, to, from, link.loss_back.unwrap_or(p), &place)?;
+            set(loss, from, to, p, &place)?;
+            set(loss, to, from, link.loss_back.unwrap_or(p), &place)?;
         }
 
-        Ok(Mesh { nodes, loss, mobility, notes: topology.notes })
+        Ok(())
     }
 
     /// Returns how the nodes of a topology move, if they do.
@@ -125,12 +138,13 @@ impl Reader<'_> {
     pub(super) fn link_kinds(
         &self,
         file: &File,
+        channel: Option<&str>,
         nodes: &[Node],
     ) -> Result<BTreeMap<(RadioId, RadioId), LinkKind>, ScenarioError> {
         // A link without `wired` and `rate` is an ordinary one of the medium.
         let index = index_by_name(nodes, self.origin)?;
         let mut kinds = BTreeMap::new();
-        for link in &file.link.0 {
+        for link in links_on(file, channel) {
             let link = link.as_ref();
             let rate = link.rate.map(|rate| rate.0);
             let kind = match (link.wired, rate) {
@@ -261,6 +275,15 @@ impl Reader<'_> {
         let path = self.directory.join(named);
         parse(&text(&path)?, &path.display().to_string())
     }
+}
+
+/// Returns the links of a `[[channel]]`, or those that are on none.
+fn links_on<'a>(
+    file: &'a File,
+    channel: Option<&'a str>,
+) -> impl Iterator<Item = &'a Spanned<file::Link>> {
+    let named = |link: &'a Spanned<file::Link>| link.as_ref().channel.as_ref();
+    file.link.0.iter().filter(move |link| named(link).map(|name| name.as_ref().as_str()) == channel)
 }
 
 /// Returns the position of a listed node, if it has one.

@@ -4,7 +4,7 @@
 //! types of `file`, which know the place of each value. It then checks table by table. Checks that
 //! belong to the medium or to a protocol stay there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use ncmesh_engine::Background;
@@ -16,15 +16,17 @@ use ncmesh_engine::time::Duration;
 use ncmesh_medium::{ChannelConfig, LinkKind, LossMatrix, MediumConfig, RadioId};
 use toml::Spanned;
 
+use super::error::Place;
 use super::file::{self, File};
-use super::medium::Medium;
+use super::medium::ChannelTable;
 use super::network::Mesh;
 use super::quantity::Size;
 use super::reader::{Original, Reader, check_name, find, index_by_name};
 use crate::schemes::{Schemes, SchemesError};
 
 use super::{
-    Content, Flow, Measure, Node, Processing, Scenario, ScenarioError, Tcp, Traffic, Transport,
+    Channel, Content, Flow, Measure, Node, Processing, Scenario, ScenarioError, Tcp, Traffic,
+    Transport,
 };
 
 /// Nodes of a scenario and the links between them.
@@ -52,10 +54,18 @@ pub(super) fn scenario(
     check_name(file.name.as_ref(), "name", &reader.place(&file.name))?;
     let Mesh { nodes, loss, mobility, notes } = reader.network(&file)?;
     let mtu = file.medium.table().mtu;
-    let kinds = reader.link_kinds(&file, &nodes)?;
+    let kinds = reader.link_kinds(&file, None, &nodes)?;
 
+    let has_links = |node: usize| {
+        let over_air = loss.links().any(|link| [link.from.0, link.to.0].contains(&node));
+        over_air || kinds.keys().any(|(from, to)| [from.0, to.0].contains(&node))
+    };
+    let without: BTreeSet<usize> = (0..nodes.len()).filter(|node| !has_links(*node)).collect();
     let network = Network { nodes: &nodes, loss, kinds };
-    let medium = reader.medium(&file.medium.0, network, mtu, file.seed)?;
+    let medium = reader.medium(&file, None, network)?;
+    let channels = reader.channels(&file, &nodes)?;
+    let is_elsewhere = |node: &usize| channels.iter().any(|other| other.nodes.contains(node));
+    let absent = without.into_iter().filter(is_elsewhere).collect();
 
     if let (Some(_), ChannelConfig::Radio(radio)) = (&mobility, &medium.channel)
         && radio.shadowing_db > 0.0
@@ -100,6 +110,8 @@ pub(super) fn scenario(
         protocol: file.protocol.0,
         mtu,
         medium,
+        absent,
+        channels,
         source: Original { table, origin: origin.to_owned(), directory: directory.to_owned() },
     };
 
@@ -117,17 +129,73 @@ impl Reader<'_> {
     /// Returns the settings of the medium over a network.
     fn medium(
         &self,
-        spanned: &Spanned<Medium>,
+        file: &File,
+        channel: Option<&Spanned<ChannelTable>>,
         network: Network<'_>,
-        mtu: usize,
-        seed: u64,
     ) -> Result<MediumConfig, ScenarioError> {
         let Network { nodes, loss, kinds } = network;
-        let fail = |message| ScenarioError::value(self.place(spanned), message);
-        let mut config = spanned.as_ref().config(loss, nodes, mtu, seed).map_err(fail)?;
+        let spanned = &file.medium.0;
+        let place = || channel.map_or_else(|| self.place(spanned), |own| self.place(own));
+        let fail = |message| ScenarioError::value(place(), message);
+        let table = spanned.as_ref();
+        let own = channel.map(Spanned::get_ref);
+        let config = table.config(own, loss, nodes, table.mtu, file.seed);
+        let mut config = config.map_err(fail)?;
         config.links = kinds;
         config.validate().map_err(|error| fail(error.to_string()))?;
         Ok(config)
+    }
+
+    /// Returns the further channels. A node is on each that it has a link on.
+    fn channels(&self, file: &File, nodes: &[Node]) -> Result<Vec<Channel>, ScenarioError> {
+        let mut named: BTreeMap<&str, Place> = BTreeMap::new();
+        let mut channels = Vec::new();
+        for table in &file.channel.0 {
+            let name = &table.as_ref().name;
+            let place = self.place(name);
+            check_name(name.as_ref(), "channel", &place)?;
+            if let Some(first) = named.insert(name.as_ref(), place.clone()) {
+                let message =
+                    format!("two channels are named `{}`, the first at {first}", name.as_ref());
+                return Err(ScenarioError::value(place, message));
+            }
+            if file.medium.table().is_slotted() {
+                let message = "further channels need `mac = \"dcf\"` of [medium]";
+                return Err(ScenarioError::value(place, message));
+            }
+
+            let mut loss = LossMatrix::new(nodes.len());
+            self.set_links(file, Some(name.as_ref()), nodes, &mut loss)?;
+            let kinds = self.link_kinds(file, Some(name.as_ref()), nodes)?;
+            let over_air = loss.links().flat_map(|link| [link.from.0, link.to.0]);
+            let of_kinds = kinds.keys().flat_map(|(from, to)| [from.0, to.0]);
+            let on_it: BTreeSet<usize> = over_air.chain(of_kinds).collect();
+            if on_it.is_empty() {
+                let message = format!("no `[[link]]` has `channel = \"{}\"`", name.as_ref());
+                return Err(ScenarioError::value(place, message));
+            }
+
+            // Each channel draws from a stream of its own.
+            let mut medium = self.medium(file, Some(table), Network { nodes, loss, kinds })?;
+            medium.seed = file.seed.wrapping_add((channels.len() as u64 + 1) << 32);
+            channels.push(Channel { medium, nodes: on_it });
+        }
+
+        // A name that no channel has is a typing error.
+        let links = file.link.0.iter().filter_map(|link| link.as_ref().channel.as_ref());
+        if let Some(unknown) =
+            links.clone().find(|name| !named.contains_key(name.as_ref().as_str()))
+        {
+            let message = format!("no `[[channel]]` is named `{}`", unknown.as_ref());
+            return Err(ScenarioError::value(self.place(unknown), message));
+        }
+        match &file.measure {
+            Some(measure) if !channels.is_empty() => {
+                let message = "on several channels nodes measure their links themselves";
+                Err(ScenarioError::value(self.place(&measure.0), message))
+            }
+            _ => Ok(channels),
+        }
     }
 
     /// Returns the checked file transfer.

@@ -2,8 +2,10 @@
 
 use super::{SimulationError, node_id};
 use crate::measure::measure;
-use crate::scenario::{Measure, Mobility, Processing, Scenario};
+use crate::scenario::{Channel, Measure, Mobility, Processing, Scenario};
+use ncmesh_engine::Port;
 use ncmesh_engine::file::FileLimits;
+use ncmesh_engine::port::MAX_PORTS;
 use ncmesh_engine::rng;
 use ncmesh_engine::settings::{Section, from_table};
 use ncmesh_engine::topology::{LinkState, Links, Topology};
@@ -17,6 +19,7 @@ use ncmesh_wire::identity::{Authority, Certificate, SecretKey, Subject, Validity
 use ncmesh_wire::prefix::Prefixes;
 use ncmesh_wire::{Cipher, Key, Salt, Versions};
 use rand_core::RngCore;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Binary logarithm of the milliseconds by which the epochs of two starts of a node differ. They
@@ -28,6 +31,10 @@ const BETWEEN_STARTS: u32 = 20;
 pub struct SimulationConfig {
     /// Settings of the medium, with its seed.
     pub medium: MediumConfig,
+    /// Nodes that have no port on that medium, but on another channel.
+    pub absent: BTreeSet<usize>,
+    /// Further channels. A node has a port on each channel that it is on, in this order.
+    pub channels: Vec<Channel>,
     /// Names of the nodes, one for each radio.
     pub names: Vec<String>,
     /// Seed of everything except the medium.
@@ -98,6 +105,8 @@ impl SimulationConfig {
 
         Ok(Self {
             medium: scenario.medium_config(),
+            absent: scenario.absent.clone(),
+            channels: scenario.channels.clone(),
             names: scenario.nodes.iter().map(|node| node.name.clone()).collect(),
             seed: scenario.seed,
             mtu: scenario.mtu,
@@ -122,6 +131,42 @@ impl SimulationConfig {
             return Cipher::Null;
         }
         Cipher::new(&Key::new(*blake3::hash(&self.seed.to_be_bytes()).as_bytes()))
+    }
+
+    /// Checks that the channels are those of one mesh.
+    pub(super) fn check_channels(&self) -> Result<(), SimulationError> {
+        let nodes = self.names.len();
+        for (channel, radios) in self.channels.iter().map(|c| c.medium.radios()).enumerate() {
+            if radios != nodes {
+                let channel = channel + 1;
+                return Err(SimulationError::Channel { channel, radios, nodes });
+            }
+        }
+
+        if !self.channels.is_empty() && self.knowledge != Knowledge::Own {
+            return Err(SimulationError::Unmeasured);
+        }
+        for node in 0..nodes {
+            let further = self.channels.iter().filter(|channel| channel.nodes.contains(&node));
+            let channels = further.count() + usize::from(!self.absent.contains(&node));
+            if !(1..=MAX_PORTS).contains(&channels) {
+                return Err(SimulationError::Ports { node, channels });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the port that a node has on each channel, the first one included.
+    pub(super) fn ports(&self, node: usize) -> Vec<Option<Port>> {
+        let others = self.channels.iter().map(|channel| channel.nodes.contains(&node));
+        let mut count = 0;
+        let is_on = core::iter::once(!self.absent.contains(&node)).chain(others);
+        let ports = is_on.map(|is_on| {
+            let port = Port::new(count).filter(|_| is_on);
+            count += usize::from(is_on);
+            port
+        });
+        ports.collect()
     }
 
     /// Returns the configuration of a node at its `starts`-th start, counted from 0. A restarted

@@ -5,15 +5,15 @@
 //! request later, and only then is the frame filled.
 
 use super::processing::Inboxes;
-use super::{Arrival, Disturbance, IpArrival, Observed, Simulation, StreamArrival, node_id};
+use super::{Arrival, Disturbance, Heard, IpArrival, Observed, Simulation, StreamArrival, node_id};
 use crate::host::Received;
 use crate::observe::What;
 use crate::observers::Observers;
 use crate::spent::Part;
 use ncmesh_engine::rng;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::{TxReport, TxResult};
-use ncmesh_medium::{Access, Output, RadioId};
+use ncmesh_engine::{Port, TxReport, TxResult};
+use ncmesh_medium::{Access, Medium, Output, RadioId};
 use std::sync::Arc;
 
 impl Simulation {
@@ -58,9 +58,9 @@ impl Simulation {
     /// Returns the time of the next event.
     fn next_event(&self) -> Option<Instant> {
         let timer = self.timers.first().map(|(at, _)| *at);
-        let medium = self.medium.poll_timeout().map(Instant::from_nanos);
+        let media = self.media.iter().filter_map(Medium::poll_timeout).map(Instant::from_nanos);
         let processed = self.inboxes.as_ref().and_then(Inboxes::next_at);
-        timer.into_iter().chain(medium).chain(processed).chain(self.next_move).min()
+        timer.into_iter().chain(media).chain(processed).chain(self.next_move).min()
     }
 
     /// Handles everything that is due at `at`.
@@ -70,12 +70,14 @@ impl Simulation {
             self.move_nodes(at);
         }
 
-        // The medium comes first: a frame that arrives at this instant may make a timer needless.
-        if self.medium.poll_timeout().is_some_and(|t| t <= at.as_nanos()) {
-            let begun = self.begin();
-            self.medium.handle_timeout(at.as_nanos());
-            self.end(Part::Medium, begun);
-            self.drain_medium();
+        // The media come first: a frame that arrives at this instant may make a timer needless.
+        for channel in 0..self.media.len() {
+            if self.media[channel].poll_timeout().is_some_and(|t| t <= at.as_nanos()) {
+                let begun = self.begin();
+                self.media[channel].handle_timeout(at.as_nanos());
+                self.end(Part::Medium, begun);
+                self.drain_medium(channel);
+            }
         }
 
         // Then the frames that nodes were busy with.
@@ -105,53 +107,58 @@ impl Simulation {
         let moves = mobility.paths.iter().enumerate();
         let moves: Vec<_> = moves.map(|(node, path)| (RadioId(node), path.at(time_s))).collect();
         // Scenarios are checked: radios have positions, and none has shadowing.
-        let moved = self.medium.move_to(&moves);
+        let moved = self.media[0].move_to(&moves);
         debug_assert!(moved.is_ok(), "{moved:?}");
         // Nobody moves after the last point of all paths.
         let goes_on = mobility.paths.iter().any(|path| path.end() > Some(time_s));
         self.next_move = goes_on.then_some(at + mobility.step);
     }
 
-    /// Handles all outputs of the medium. Observers see each before the node does.
-    fn drain_medium(&mut self) {
-        while let Some(output) = self.medium.poll_output() {
+    /// Handles all outputs of a channel's medium. Observers see each before the node does.
+    fn drain_medium(&mut self, channel: usize) {
+        while let Some(output) = self.media[channel].poll_output() {
             match output {
                 Output::Grant { radio, .. } => {
                     let begun = self.begin();
-                    self.handle_grant(radio);
+                    self.handle_grant(channel, radio);
                     self.end(Part::Written(self.on_air[radio.0]), begun);
                 }
                 Output::Deliver { to, from, frame, power, .. } => {
                     let what = What::Heard { from: from.0, frame: &frame, power };
                     self.observers.tell(self.now, to.0, what);
                     let begun = self.begin();
+                    let port = self.port_on(to.0, channel);
+                    let heard = Heard { port, frame };
                     match &mut self.inboxes {
-                        Some(inboxes) => inboxes.push(self.now, to.0, frame),
-                        None => self.deliver(to.0, frame),
+                        Some(inboxes) => inboxes.push(self.now, to.0, heard),
+                        None => self.deliver(to.0, heard),
                     }
                     self.end(Part::Heard(self.on_air[from.0]), begun);
                 }
                 Output::Report { radio, result, attempts, airtime_ns, heard_by, .. } => {
                     let what = What::Reported { result, attempts, airtime_ns };
                     self.observers.tell(self.now, radio.0, what);
-                    self.handle_report(radio.0, result, airtime_ns, heard_by);
+                    let port = self.port_on(radio.0, channel);
+                    self.handle_report(radio.0, port, result, airtime_ns, heard_by);
                 }
             }
         }
     }
 
     /// Handles a grant: the node fills its frame, and the medium transmits it.
-    fn handle_grant(&mut self, radio: RadioId) {
+    fn handle_grant(&mut self, channel: usize, radio: RadioId) {
         // The frame is made now, from everything heard so far, and not when it was offered. The
         // node may have nothing left to send.
         let node = radio.0;
         let now = self.now;
+        let port = self.port_on(node, channel);
         let host = &mut self.hosts[node];
-        host.requested = false;
+        host.requested[port] = false;
         let storage = &mut host.storage;
-        let filled = host.stack.as_mut().and_then(|s| s.at(now, storage).fill(&mut self.out));
+        let stack = host.stack.as_mut();
+        let filled = stack.and_then(|s| s.at(now, storage).on(port).fill(&mut self.out));
         match filled {
-            None => drop(self.medium.decline(now.as_nanos(), radio)),
+            None => drop(self.media[channel].decline(now.as_nanos(), radio)),
             Some(sent) => {
                 let access = match sent.to {
                     Some(to) => Access::Unicast(RadioId(usize::from(to.0).wrapping_sub(1))),
@@ -164,11 +171,16 @@ impl Simulation {
 
                 // The medium refuses a unicast frame to a node that does not exist, and counts the
                 // grant as declined.
-                let _ = self.medium.supply(now.as_nanos(), radio, access, frame);
+                let _ = self.media[channel].supply(now.as_nanos(), radio, access, frame);
             }
         }
 
         self.handle_due(node);
+    }
+
+    /// Returns the port of a node on a channel that it is on.
+    fn port_on(&self, node: usize, channel: usize) -> Port {
+        self.ports[node][channel].unwrap_or_default()
     }
 
     /// Returns the time of the machine, if the time of parts is measured.
@@ -185,7 +197,7 @@ impl Simulation {
     }
 
     /// Delivers a frame to a node, subject to the configured disturbance.
-    fn deliver(&mut self, node: usize, frame: Arc<[u8]>) {
+    fn deliver(&mut self, node: usize, frame: Heard) {
         // Reordering: keep the frame back until the next one has been delivered.
         let Disturbance { reorder, duplicate } = self.config.disturbance;
         if rng::unit(&mut self.disturbance) < reorder && self.delayed[node].is_none() {
@@ -204,10 +216,11 @@ impl Simulation {
     }
 
     /// Passes a datagram to a node's stack, if the node is switched on.
-    pub(super) fn handle_datagram(&mut self, node: usize, datagram: &[u8]) {
+    pub(super) fn handle_datagram(&mut self, node: usize, heard: &Heard) {
         let host = &mut self.hosts[node];
         if let Some(stack) = &mut host.stack {
-            stack.at(self.now, &mut host.storage).handle_datagram(datagram);
+            let at = stack.at(self.now, &mut host.storage);
+            at.on(heard.port).handle_datagram(&heard.frame);
         }
         self.handle_due(node);
     }
@@ -216,6 +229,7 @@ impl Simulation {
     fn handle_report(
         &mut self,
         node: usize,
+        port: Port,
         result: ncmesh_medium::TxResult,
         airtime_ns: u64,
         heard_by: Option<Vec<RadioId>>,
@@ -232,7 +246,7 @@ impl Simulation {
 
         let host = &mut self.hosts[node];
         if let Some(stack) = &mut host.stack {
-            stack.at(self.now, &mut host.storage).handle_tx_report(report);
+            stack.at(self.now, &mut host.storage).on(port).handle_tx_report(report);
         }
         self.handle_due(node);
     }
@@ -266,11 +280,14 @@ impl Simulation {
         // Transmission: one request to the medium is enough, however often the offer changes. Only
         // a medium that grants by weight must know of each change.
         let Some(stack) = &host.stack else { return };
-        let needs_offer = self.is_weighted || !host.requested;
-        if let Some(offer) = needs_offer.then(|| stack.offer(now)).flatten() {
-            let _ = self.medium.set_weight(RadioId(node), offer.weight);
-            host.requested = true;
-            let _ = self.medium.request(now.as_nanos(), RadioId(node));
+        for (medium, port) in self.media.iter_mut().zip(&self.ports[node]) {
+            let Some(port) = *port else { continue };
+            let needs_offer = self.is_weighted || !host.requested[port];
+            if let Some(offer) = needs_offer.then(|| stack.offer_on(port, now)).flatten() {
+                let _ = medium.set_weight(RadioId(node), offer.weight);
+                host.requested[port] = true;
+                let _ = medium.request(now.as_nanos(), RadioId(node));
+            }
         }
 
         // Timer: replace the old one if the node's next timeout has changed.

@@ -24,6 +24,8 @@ fn config(loss: LossMatrix, seed: u64) -> SimulationConfig {
         disturbance: Disturbance::default(),
         processing: None,
         mobility: None,
+        absent: Default::default(),
+        channels: Vec::new(),
         time_parts: false,
     }
 }

@@ -10,6 +10,7 @@ mod measured_beforehand;
 mod mobility;
 mod observers;
 mod outcome;
+mod ports;
 mod scenario_file;
 mod scenarios;
 mod schema;

@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Each table in the schema, and a scenario that has an unknown setting there.
-const TABLES: [(&str, &str); 12] = [
+const TABLES: [(&str, &str); 13] = [
     ("", "zzz = 1"),
     ("/node/items", "[[node]]\nzzz = 1"),
     ("/topology", "[topology]\nzzz = 1"),
     ("/link/items", "[[link]]\nzzz = 1"),
+    ("/channel/items", "[[channel]]\nzzz = 1"),
     ("/medium", "[medium]\nzzz = 1"),
     ("/medium/properties/propagation", "[medium.propagation]\nzzz = 1"),
     ("/medium/properties/reception", "[medium.reception]\nzzz = 1"),

@@ -1,7 +1,7 @@
 //! The frames of control: hellos, which carry link states, and those that compare link states.
 
 use super::{COMPARE, HELLO, PROBE, REQUEST, VERSIONS};
-use crate::link::{Hello, MAX_ASKED, MAX_LATE};
+use crate::link::{HeardBack, Hello, MAX_ASKED, MAX_HEARD_BACK, MAX_LATE, OnPort};
 use crate::peers::Proofs;
 use crate::route::{Compare, STATE, States, Wanted};
 use crate::share::Uses;
@@ -9,7 +9,7 @@ use crate::trust;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::time::Duration;
 use ncmesh_wire::layout::{Count, Layout, Part};
-use ncmesh_wire::record::{bits, field};
+use ncmesh_wire::record::{bits, field, group};
 use ncmesh_wire::{LongAddress, NodeId, Reader, Record, ShortAddress, Writer, record};
 
 /// Frames of this service.
@@ -42,6 +42,30 @@ pub(super) const HELLO_LEN: usize = Hello::LEN + Proofs::LEN;
 pub(super) const ADDRESS_LEN: usize = size_of::<ShortAddress>();
 pub(super) const USES_LEN: usize = size_of::<Uses>();
 
+/// Length of what a hello says of its port, at most, bytes.
+pub(super) const ON_PORT_LEN: usize = OnPort::LEN + MAX_HEARD_BACK * HeardBack::LEN;
+
+record! {
+    impl OnPort as OnPort { frames, heard } {
+        /// of any kind that the sender has sent on this port before this one, modulo 2^16
+        frames: u16 = field("hello.frames", "Frames on this port"),
+        /// how many follow
+        count: u8 = field("hello.heard_count", "Nodes heard here")
+            .within(0, MAX_HEARD_BACK as u64) => heard.len() as u8,
+        heard: Vec<HeardBack> as many as count
+            = group("hello.heard", "Heard here", "{hello.heard.node}"),
+    }
+}
+
+record! {
+    impl HeardBack as HeardBack { node, share } {
+        /// that the sender hears on this port and on others
+        node: NodeId = field("hello.heard.node", "Node"),
+        /// of its long frames that arrives on this port, in 1/255
+        share: u8 = field("hello.heard.share", "Share"),
+    }
+}
+
 record! {
     impl Hello as Hello {
         interval,
@@ -56,6 +80,7 @@ record! {
         uses,
         short_address,
         long_address,
+        on_port,
     } => Hello {
         interval: Duration::from_millis(millis.max(1).into()),
         short_sent,
@@ -69,6 +94,7 @@ record! {
         uses,
         short_address,
         long_address,
+        on_port,
     } {
         /// the sender sends its next frame within this time; 0 is read as 1
         millis: u16 = field("hello.interval", "Interval, ms")
@@ -101,8 +127,11 @@ record! {
             /// whether an address of eight bytes follows instead
             has_long_address: bool = bits(0x20, "hello.has_long_address", "Has a long address")
                 => long_address.is_some(),
+            /// whether the sender has several ports, and tells of this one at the end
+            has_ports: bool = bits(0x10, "hello.has_ports", "Has several ports")
+                => on_port.is_some(),
             /// how many follow behind those
-            missed: u8 = bits(0x1F, "hello.late", "Nodes missed").within(0, MAX_LATE as u64)
+            missed: u8 = bits(0x0F, "hello.late", "Nodes missed").within(0, MAX_LATE as u64)
                 => late.len() as u8,
         }
         check excludes(has_address, has_long_address),
@@ -121,6 +150,8 @@ record! {
         /// share of the last second, in 1/255, that data of files, tunnels and streams took which
         /// the sender sent or heard
         uses: Option<Uses> where has_uses = field("hello.uses", "Use by services").hex(),
+        /// of the port that this frame is sent on
+        on_port: Option<OnPort> where has_ports,
     }
 }
 
@@ -132,11 +163,14 @@ record! {
     }
 }
 
-/// Appends a hello, with proofs of presence.
-pub(super) fn write_hello(hello: &Hello, proofs: &Proofs, out: &mut Vec<u8>) {
-    let mut w = Writer::new(out);
-    hello.put(&mut w);
-    proofs.put(&mut w);
+/// Appends a hello, behind which proofs and states follow.
+pub(super) fn begin_hello(hello: &Hello, out: &mut Vec<u8>) {
+    hello.put(&mut Writer::new(out));
+}
+
+/// Appends the proofs of presence of a hello.
+pub(super) fn write_proofs(proofs: &Proofs, out: &mut Vec<u8>) {
+    proofs.put(&mut Writer::new(out));
 }
 
 /// Reads a hello with its proofs. States follow it.
@@ -147,6 +181,11 @@ pub(super) fn read_hello(r: &mut Reader<'_>) -> Result<(Hello, Proofs), Malforme
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn write_hello(hello: &Hello, proofs: &Proofs, out: &mut Vec<u8>) {
+        begin_hello(hello, out);
+        write_proofs(proofs, out);
+    }
     use crate::peers::Heard;
     use ncmesh_wire::StartId;
     use proptest::prelude::*;
@@ -170,6 +209,7 @@ mod tests {
             uses: Some([9, 8, 7]),
             short_address: Some(ShortAddress([10, 1, 0, 9])),
             long_address: None,
+            on_port: None,
         };
         let heard = |node, counter| Heard {
             node: NodeId(node),
@@ -213,6 +253,7 @@ mod tests {
             uses: None,
             short_address: None,
             long_address: Some(LongAddress(long)),
+            on_port: None,
         };
         let mut out = Vec::new();
         write_hello(&hello, &Proofs::default(), &mut out);
@@ -234,6 +275,21 @@ mod tests {
         out[17] = 0;
         let (hello, _) = read_hello(&mut Reader::new(&out)).unwrap();
         assert_eq!(hello.interval, Duration::from_millis(1));
+    }
+
+    #[test]
+    fn a_hello_of_a_node_with_several_ports_tells_of_its_port_last() {
+        let heard = vec![HeardBack { node: NodeId(7), share: 250 }];
+        let on_port = Some(OnPort { frames: 515, heard });
+        let hello = Hello { on_port, ..Hello::of_test(1) };
+        let mut out = Vec::new();
+        write_hello(&hello, &Proofs::default(), &mut out);
+        assert_eq!(out[17], 0x10);
+        assert_eq!(out[18..24], [2, 3, 1, 0, 7, 250]);
+        assert_eq!(read_hello(&mut Reader::new(&out)).unwrap().0, hello);
+        out[20] = MAX_HEARD_BACK as u8 + 1;
+        out.extend([0; 40]);
+        assert_eq!(read_hello(&mut Reader::new(&out)), Err(Malformed));
     }
 
     fn again<'a, T: Record<'a>>(body: &'a [u8]) -> Option<Vec<u8>> {

@@ -8,18 +8,20 @@
 mod frame;
 
 use crate::config::StackConfig;
-use crate::link::{FrameHeard, Link, MAX_ASKED, MAX_LATE, Received};
-use crate::peers::Peers;
+use crate::link::{FrameHeard, Hello, Link, LinkConfig, MAX_ASKED, MAX_LATE, Received};
+use crate::links::Links;
+use crate::peers::{Peers, Proofs};
+use crate::port::LONGEST_WAIT;
 use crate::route::{Asked, Compare, Origin, Route, States, Wanted};
 use crate::share::{Told, Use, Uses};
 use crate::trust::{self, CERTIFICATES, KEYS, KEYS_WANTED, KNOWN_LISTS, REVOCATIONS};
 pub use frame::LAYOUTS;
-use frame::{read_hello, write_hello};
+use frame::{begin_hello, read_hello, write_proofs};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Topology;
-use ncmesh_engine::{Class, Context, Filled, Frame, Malformed, Offer, Summary};
-use ncmesh_wire::{Header, Reader, Record, Salt, ServiceId};
+use ncmesh_engine::{Class, Context, Filled, Frame, Malformed, Offer, PerPort, Port, Summary};
+use ncmesh_wire::{Header, Reader, Record, Salt, ServiceId, Versions};
 use std::sync::Arc;
 
 /// Service byte of control frames.
@@ -58,10 +60,18 @@ pub(crate) struct Arrival {
     pub is_late: bool,
 }
 
+/// Control frame of one port that another one is to send, too.
+#[derive(Clone, Debug)]
+struct ToSay {
+    kind: u8,
+    /// The body; of a hello what follows its first part, which each port writes itself.
+    rest: Vec<u8>,
+}
+
 /// Control frames of one node.
 #[derive(Debug)]
 pub(crate) struct Control {
-    pub link: Link,
+    pub links: Links,
     pub route: Route,
     pub peers: Peers,
     /// Airtime that link states may use now, s, as of a time. Below 0 they must wait.
@@ -74,6 +84,15 @@ pub(crate) struct Control {
     /// around the neighbour whose hello was handled last.
     pub uses: Option<Uses>,
     pub told_uses: Option<Told>,
+    /// Frames of other ports that each port still has to send, and since when. Nothing else is said
+    /// before, so each has one at most.
+    to_say: PerPort<Option<ToSay>>,
+    to_say_since: Instant,
+    /// Settings of the links of further ports.
+    config: LinkConfig,
+    versions: Versions,
+    /// Ports that are up.
+    up: Vec<Port>,
 }
 
 impl Control {
@@ -87,7 +106,7 @@ impl Control {
             trust: config.trust.clone(),
         };
         Self {
-            link: Link::new(config.link.clone(), config.versions, now),
+            links: Links::new(Link::new(config.link.clone(), config.versions, now)),
             route: Route::new(config.route.clone(), origin, mtu.saturating_sub(MAX_HELLO), now),
             peers: Peers::new(config.node, config.salt),
             budget: (0.0, now),
@@ -95,7 +114,31 @@ impl Control {
             are_proofs_late: false,
             uses: None,
             told_uses: None,
+            to_say: PerPort::default(),
+            to_say_since: now,
+            config: config.link.clone(),
+            versions: config.versions,
+            up: vec![Port::FIRST],
         }
+    }
+
+    /// Adds a port, which says hello at once.
+    pub(crate) fn add_port(&mut self, port: Port, now: Instant) {
+        if !self.links.are_several() {
+            self.route.shorten(frame::ON_PORT_LEN);
+        }
+        self.links.add(Link::new(self.config.clone(), self.versions, now));
+        self.up.push(port);
+    }
+
+    /// Notes that a port is up, or that nothing passes it.
+    pub(crate) fn set_up(&mut self, port: Port, is_up: bool, now: Instant) {
+        self.up.retain(|other| *other != port);
+        if is_up {
+            self.up.push(port);
+        }
+        self.to_say[port] = None;
+        self.links.set_up(port, is_up, now);
     }
 
     /// Returns the mesh as known here.
@@ -113,7 +156,7 @@ impl Control {
     /// Tells the neighbours at once that this node has begun another start while it runs.
     pub(crate) fn begin_start(&mut self, salt: Salt, now: Instant) {
         self.peers.begin_start(salt);
-        self.link.begin_start(now);
+        self.links.each_mut().for_each(|link| link.begin_start(now));
     }
 
     // ---- handlers
@@ -162,7 +205,7 @@ impl Control {
         // Proofs come before all else: they decide whether the rest of this hello counts.
         let is_current = self.peers.handle_proofs(&header, &proofs, cx.now);
         if self.peers.take_urgency() {
-            self.link.hasten(cx.now, cx.rng);
+            self.links.on_mut(cx.at.port).hasten(cx.now, cx.rng);
         }
 
         if frame.sender == cx.me {
@@ -171,7 +214,8 @@ impl Control {
 
         // A start without proof may be a recording. It tells which versions it speaks, no more.
         if !is_current {
-            return self.link.note_greeting(hello.versions(header.version).newest, cx.now);
+            let newest = hello.versions(header.version).newest;
+            return self.links.on_mut(cx.at.port).note_greeting(newest, cx.now);
         }
 
         if self.route.trust.is_outcast(frame.sender, cx.now) {
@@ -181,18 +225,19 @@ impl Control {
         }
 
         // A promise of a long interval would keep a dead neighbour alive, so it is bounded.
-        hello.interval = hello.interval.min(self.link.longest_promise());
+        hello.interval = hello.interval.min(self.links.on(cx.at.port).longest_promise());
         self.told_uses = hello.uses.map(|uses| Told { by: frame.sender, uses });
         let Header { version, counter, .. } = header;
         let received = Received { version, start: frame.start, counter, at: cx.now };
 
         // A start that is new may not know of the revocations that this node holds.
-        if !self.link.knows_start(frame.sender, frame.start) {
+        if !self.links.knows_start(frame.sender, frame.start) {
             self.route.trust.note_new_neighbor(frame.sender, cx.now);
         }
 
         // A hello that another overtook brings back no neighbour that was given up.
-        if !is_late && !self.link.handle_hello(cx.me, frame.sender, &hello, received, cx.rng) {
+        let link = self.links.on_mut(cx.at.port);
+        if !is_late && !link.handle_hello(cx.me, frame.sender, &hello, received, cx.rng) {
             cx.counters.drop(DropReason::Full);
         }
 
@@ -200,28 +245,24 @@ impl Control {
         self.route.handle_states(cx, frame.sender, hello.digest, reader);
     }
 
-    /// Notes a frame that was heard from a node in its start, after it was handled.
-    pub(crate) fn note_frame(&mut self, frame: FrameHeard, now: Instant) {
+    /// Notes a frame that was heard on a port from a node in its start, after it was handled.
+    pub(crate) fn note_frame(&mut self, port: Port, frame: FrameHeard, now: Instant) {
+        let link = self.links.on_mut(port);
         if frame.is_control
-            && let Some(airtime) = self.link.airtime(frame.len)
+            && let Some(airtime) = link.airtime(frame.len)
         {
             self.used.add(airtime, now);
         }
-        self.link.note_frame(frame, now);
+        link.note_frame(frame, now);
     }
 
-    /// Returns the version of the wire format for a frame of `service` and `kind`.
-    pub(crate) fn version(&self, service: ServiceId, kind: u8, now: Instant) -> u8 {
+    /// Returns the version of the wire format for a frame of `service` and `kind` on a port.
+    pub(crate) fn version(&self, port: Port, service: ServiceId, kind: u8, now: Instant) -> u8 {
         if service == SERVICE && kind == HELLO {
-            self.link.hello_version(now)
+            self.links.on(port).hello_version(now)
         } else {
-            self.link.shared_version()
+            self.links.on(port).shared_version()
         }
-    }
-
-    /// Counts a frame of control, of `len` bytes, that this node sends.
-    pub(crate) fn note_sent(&mut self, len: usize) {
-        self.link.note_sent(len);
     }
 
     /// Does what falls due.
@@ -229,24 +270,30 @@ impl Control {
         if self.route.is_pinned() {
             return;
         }
-        let neighbors = self.link.crowd().max(LEAST_NEIGHBORS) as f64;
+        let neighbors = self.links.crowd().max(LEAST_NEIGHBORS) as f64;
         let unused = (SHARE - self.used.now(now)).max(0.0);
         let rate = (SHARE / neighbors).max(OF_UNUSED * unused);
         let (left, at) = self.budget;
         let saved = left + rate * now.since(at).as_secs_f64();
         self.budget = (saved.min(rate * SAVED.as_secs_f64()), now);
-        self.route.handle_timeout(now, &mut self.link);
+        self.route.handle_timeout(now, &mut self.links);
+
+        // A port that takes no frame must not keep the others silent.
+        if now.since(self.to_say_since) >= LONGEST_WAIT && !self.is_all_said() {
+            self.to_say = PerPort::default();
+        }
     }
 
     /// Notes the airtime of a frame of `len` bytes, and charges one of control for it.
     pub(crate) fn note_airtime(
         &mut self,
+        port: Port,
         len: usize,
         airtime: Duration,
         is_control: bool,
         now: Instant,
     ) {
-        self.link.note_airtime(len, airtime);
+        self.links.on_mut(port).note_airtime(len, airtime);
         if is_control {
             self.used.add(airtime, now);
             self.budget.0 -= airtime.as_secs_f64();
@@ -260,65 +307,126 @@ impl Control {
         if self.route.is_pinned() {
             return None;
         }
-        let times = [self.link.poll_timeout(after), self.route.poll_timeout(after)];
+        let times = [self.links.poll_timeout(after), self.route.poll_timeout(after)];
         times.into_iter().flatten().min()
     }
 
-    /// Returns an offer if a frame is due.
-    pub(crate) fn offer(&self, now: Instant) -> Option<Offer> {
-        let due = self.link.is_hello_due(now)
-            || self.link.is_long_frame_due()
-            || (self.may_spend()
+    /// Returns an offer if a frame is due on a port.
+    pub(crate) fn offer(&self, now: Instant, port: Port) -> Option<Offer> {
+        let link = self.links.on(port);
+        let due = link.is_hello_due(now)
+            || link.is_long_frame_due()
+            || self.to_say[port].is_some()
+            || (self.may_say()
                 && (self.route.are_states_due(now)
                     || self.is_asking()
                     || self.route.trust.is_due(now)));
         (due && !self.route.is_pinned()).then_some(Offer::of(Class::Control))
     }
 
-    /// Writes the frame that is due, if any.
+    /// Writes the frame that is due on a port, if any. Where there are several ports, what it says
+    /// besides the hello waits for the others.
     pub(crate) fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        self.offer(cx.now)?;
+        let port = cx.at.port;
+        self.offer(cx.now, port)?;
         let filled = |kind| Some(Filled { kind, to: None });
-        if self.link.is_long_frame_due() && !self.link.is_hello_due(cx.now) {
+        let link = self.links.on_mut(port);
+        let hello_is_due = link.is_hello_due(cx.now);
+        if link.is_long_frame_due() && !hello_is_due {
             // A radio that takes no long frame has none that could be lost more often.
-            self.link.note_probe();
+            link.note_probe();
             out.resize(out.len() + PROBE_LEN.min(cx.mtu), 0);
             return filled(PROBE);
         }
 
-        let hello_is_due = self.link.is_hello_due(cx.now);
+        // The word of another port comes first. A hello that is due takes along what it can.
+        let is_hello = |said: &ToSay| said.kind == HELLO;
+        let to_say = self.to_say[port].take_if(|said| !hello_is_due || is_hello(said));
+        if let Some(said) = to_say {
+            if is_hello(&said) {
+                self.begin_hello(cx, out);
+            }
+            out.extend_from_slice(&said.rest);
+            return filled(said.kind);
+        }
+
         // States mean nothing without the keys of their origins.
-        if !hello_is_due && self.may_spend() && self.route.trust.is_due(cx.now) {
-            return filled(self.route.trust.fill(cx.mtu, cx.now, out)?);
+        let start = out.len();
+        if !hello_is_due && self.may_say() && self.route.trust.is_due(cx.now) {
+            let kind = self.route.trust.fill(cx.mtu, cx.now, out)?;
+            self.say_elsewhere(cx, kind, &out[start..]);
+            return filled(kind);
         }
 
         // Questions are answered by many bytes. They wait until hellos and states are said.
-        let states_are_due = self.may_spend() && self.route.are_states_due(cx.now);
+        let states_are_due = self.may_say() && self.route.are_states_due(cx.now);
         if !hello_is_due && !states_are_due {
-            return match self.route.fill_question(cx.mtu, out)? {
-                Asked::Compare => filled(COMPARE),
-                Asked::Versions => filled(VERSIONS),
-                Asked::Request => filled(REQUEST),
+            let kind = match self.route.fill_question(cx.mtu, out)? {
+                Asked::Compare => COMPARE,
+                Asked::Versions => VERSIONS,
+                Asked::Request => REQUEST,
             };
+            self.say_elsewhere(cx, kind, &out[start..]);
+            return filled(kind);
         }
 
         // A hello costs a header in any case, so states that are due ride in its frame.
-        let start = out.len();
-        let digest = self.route.digest();
-        let hello = self.link.hello(digest, self.uses, cx.now, cx.rng);
+        self.begin_hello(cx, out);
+        let behind_hello = out.len();
+        if !self.is_all_said() {
+            write_proofs(&Proofs::default(), out);
+            return filled(HELLO);
+        }
+
         // A long state may not fit behind proofs. If one was left out, it goes first next time.
-        let room = if self.are_proofs_late { 0 } else { cx.mtu.saturating_sub(MAX_HELLO) / 2 };
+        let longest = MAX_HELLO + if self.links.are_several() { frame::ON_PORT_LEN } else { 0 };
+        let room = if self.are_proofs_late { 0 } else { cx.mtu.saturating_sub(longest) / 2 };
         let proofs = self.peers.proofs(room);
-        write_hello(&hello, &proofs, out);
+        write_proofs(&proofs, out);
+        let behind_proofs = out.len();
         if self.may_spend() {
-            let room = cx.mtu - (out.len() - start);
+            // The hello of another port may be longer than this one.
+            let said = out.len() - start;
+            let others = longest + (behind_proofs - behind_hello);
+            let said = if self.links.are_several() { said.max(others) } else { said };
+            let room = cx.mtu.saturating_sub(said);
             self.route.fill_states(cx, room, hello_is_due, out);
         }
 
         // States that did not fit go before proofs next time, and the other way round after that.
         let states_wait = self.may_spend() && self.route.are_states_due(cx.now);
         self.are_proofs_late = !proofs.is_empty() && states_wait;
+        if !proofs.is_empty() || out.len() > behind_proofs {
+            self.say_elsewhere(cx, HELLO, &out[behind_hello..]);
+        }
         filled(HELLO)
+    }
+
+    /// Appends the first part of a hello of the granted port.
+    fn begin_hello(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) {
+        let port = cx.at.port;
+        let digest = self.route.digest();
+        let on_port = self.links.on_port(port);
+        let hello = self.links.on_mut(port).hello(digest, self.uses, cx.now, cx.rng);
+        begin_hello(&Hello { on_port, ..hello }, out);
+    }
+
+    /// Lets the other ports say what the granted one says.
+    fn say_elsewhere(&mut self, cx: &Context<'_>, kind: u8, rest: &[u8]) {
+        self.to_say_since = cx.now;
+        for port in self.up.iter().filter(|port| **port != cx.at.port) {
+            self.to_say[*port] = Some(ToSay { kind, rest: rest.to_vec() });
+        }
+    }
+
+    /// Returns whether every port has said what another one said.
+    fn is_all_said(&self) -> bool {
+        self.to_say.values().all(Option::is_none)
+    }
+
+    /// Returns whether something new may be said.
+    fn may_say(&self) -> bool {
+        self.may_spend() && self.is_all_said()
     }
 
     fn may_spend(&self) -> bool {

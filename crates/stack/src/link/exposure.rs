@@ -116,13 +116,36 @@ pub(super) struct Exposure {
     bytes: f64,
     /// Share of its frames that is lost to nodes which it does not hear.
     collides: f64,
+    /// Frames that a node with several ports had sent on this one by its last hello, modulo 2^16.
+    told: Option<u16>,
+    /// Frames that were heard since its last hello.
+    heard: u16,
 }
 
 impl Exposure {
-    /// Counts a frame that was heard, and those before it that were not.
-    pub(super) fn note_frame(&mut self, counter: u32, len: usize) {
+    /// Returns whether no frame was heard that is later than the one of this number.
+    pub(super) fn is_latest(&self, counter: u32) -> bool {
+        self.last < Some(counter)
+    }
+
+    /// Counts the frames that its sender says it sent on this port before a hello, and that were
+    /// not heard.
+    pub(super) fn note_told(&mut self, frames: u16) {
+        if let Some(before) = self.told.replace(frames) {
+            let lost = f64::from(frames.wrapping_sub(before).saturating_sub(self.heard));
+            self.frames += lost;
+            self.bytes += lost * self.len;
+        }
+        self.heard = 0;
+    }
+
+    /// Counts a frame that was heard and, if its sender has no other port, those before it that
+    /// were not.
+    pub(super) fn note_frame(&mut self, counter: u32, len: usize, are_all_here: bool) {
         let len = len as f64;
-        let lost = self.last.map_or(0, |last| counter.saturating_sub(last.saturating_add(1)));
+        self.heard = self.heard.saturating_add(1);
+        let last = self.last.filter(|_| are_all_here);
+        let lost = last.map_or(0, |last| counter.saturating_sub(last.saturating_add(1)));
         self.len = if self.last.is_none() { len } else { self.len + LEARN * (len - self.len) };
         self.last = self.last.max(Some(counter));
         self.frames += f64::from(lost) + 1.0;

@@ -73,6 +73,36 @@ const MAX_NEWER: u8 = 3;
 /// Time for which hellos are in the version of a node that greeted. It says several meanwhile.
 const GREETED: Duration = Duration::from_secs(30);
 
+/// Most nodes of which a hello says how well they are heard on its port.
+pub(crate) const MAX_HEARD_BACK: usize = 8;
+/// Length of the frame by which ports are compared, bytes.
+const LONG: usize = 1000;
+
+/// The part of a hello about the port that it is sent on, if its sender has several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OnPort {
+    /// Frames of any kind that its sender has sent on it, modulo 2^16. Their numbers do not tell:
+    /// all ports share them.
+    pub frames: u16,
+    /// Nodes that its sender hears on this port and on others.
+    pub heard: Vec<HeardBack>,
+}
+
+/// How well a node is heard on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeardBack {
+    pub node: NodeId,
+    /// Share of its frames that arrives, in 1/255.
+    pub share: u8,
+}
+
+impl HeardBack {
+    /// Returns the word on a node of whose frames this share arrives.
+    pub(crate) fn of(node: NodeId, delivery: f64) -> Self {
+        Self { node, share: (delivery.clamp(0.0, 1.0) * 255.0).round() as u8 }
+    }
+}
+
 /// First part of a hello frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
@@ -99,6 +129,8 @@ pub(crate) struct Hello {
     pub short_address: Option<ShortAddress>,
     /// Address of its radio, if that has one of eight bytes.
     pub long_address: Option<LongAddress>,
+    /// The port that it is sent on, if its sender has several.
+    pub on_port: Option<OnPort>,
 }
 
 impl Hello {
@@ -179,6 +211,8 @@ pub struct Link {
     quick: u16,
     short_sent: u16,
     long_sent: u16,
+    /// Frames of any kind that were sent, modulo 2^16.
+    frames: u16,
     /// Hellos since the last long frame.
     since_long: u8,
     neighbors: BTreeMap<NodeId, Neighbor>,
@@ -211,6 +245,7 @@ impl Link {
             quick: config.quick_hellos,
             short_sent: 0,
             long_sent: 0,
+            frames: 0,
             since_long: 0,
             neighbors: BTreeMap::new(),
             questionable: Vec::new(),
@@ -309,6 +344,38 @@ impl Link {
         self.doubtful.contains(&node)
     }
 
+    /// Returns whether a node is a neighbour.
+    pub(crate) fn knows(&self, node: NodeId) -> bool {
+        self.neighbors.contains_key(&node)
+    }
+
+    /// Returns whether a neighbour sends what it promises.
+    pub(crate) fn is_punctual(&self, node: NodeId, now: Instant) -> bool {
+        self.neighbors.get(&node).is_some_and(|n| n.missed(now) == 0)
+    }
+
+    /// Returns the airtime, s, that a long frame to a neighbour and its answer take on this port in
+    /// the mean; infinite if the neighbour is late. `None` if it is not heard here.
+    pub(crate) fn cost(&self, node: NodeId, now: Instant) -> Option<f64> {
+        let neighbor = self.neighbors.get(&node)?;
+        if neighbor.missed(now) > 0 {
+            return Some(f64::INFINITY);
+        }
+        let airtime = self.airtime(LONG).unwrap_or(self.per_byte * LONG as u32);
+        Some(airtime.as_secs_f64() / neighbor.both_ways())
+    }
+
+    /// Returns whether no later frame of a neighbour was heard on this port, although one was on
+    /// another, which may be quicker.
+    pub(crate) fn is_latest_here(&self, node: NodeId, counter: u32) -> bool {
+        self.neighbors.get(&node).is_some_and(|n| n.has_ports() && n.exposure.is_latest(counter))
+    }
+
+    /// Returns the number of frames of any kind that were sent, modulo 2^16.
+    pub(crate) fn frames_sent(&self) -> u16 {
+        self.frames
+    }
+
     // ---- what is heard
 
     /// Handles a hello. Returns false if there are too many neighbours already.
@@ -328,6 +395,22 @@ impl Link {
         }
 
         let full = self.neighbors.len() >= MAX_NEIGHBORS;
+        let is_room = self.note_hello(sender, full, hello, received, rng);
+        if let Some(neighbor) = self.neighbors.get_mut(&sender) {
+            neighbor.note_port(me, hello.on_port.as_ref());
+        }
+        is_room
+    }
+
+    /// Takes a hello of a neighbour, or of a new one. Returns false if there is no room for it.
+    fn note_hello(
+        &mut self,
+        sender: NodeId,
+        full: bool,
+        hello: &Hello,
+        received: Received,
+        rng: &mut ChaCha8Rng,
+    ) -> bool {
         match self.neighbors.get_mut(&sender) {
             Some(known) if known.start() == received.start => {
                 let before = known.long.weight();
@@ -361,7 +444,8 @@ impl Link {
         self.busy += self.per_byte * 2 * u32::try_from(frame.len).unwrap_or(u32::MAX);
         if let Some(neighbor) = self.neighbors.get_mut(&sender).filter(|n| n.start() == start) {
             neighbor.count_frame(frame.is_control.then_some(frame.len > LONG_FRAME));
-            neighbor.exposure.note_frame(frame.counter, frame.len);
+            let are_all_here = !neighbor.has_ports();
+            neighbor.exposure.note_frame(frame.counter, frame.len, are_all_here);
             if !frame.is_late {
                 neighbor.note_life(now);
                 neighbor.busy_before = self.busy;
@@ -482,6 +566,11 @@ impl Link {
     }
 
     // ---- what is sent
+
+    /// Counts a frame of any kind that this node sends.
+    pub(crate) fn count_frame(&mut self) {
+        self.frames = self.frames.wrapping_add(1);
+    }
 
     /// Counts a frame of control, of `len` bytes, that this node sends.
     pub(crate) fn note_sent(&mut self, len: usize) {
@@ -622,6 +711,7 @@ impl Link {
             uses,
             short_address: self.address.and_then(RadioAddress::short),
             long_address,
+            on_port: None,
         }
     }
 
@@ -634,7 +724,7 @@ impl Link {
 #[cfg(test)]
 impl Hello {
     /// Returns a hello of a node that promises one each second and has sent `short_sent` frames.
-    fn of_test(short_sent: u16) -> Self {
+    pub(crate) fn of_test(short_sent: u16) -> Self {
         Self {
             interval: Duration::from_secs(1),
             short_sent,
@@ -648,6 +738,7 @@ impl Hello {
             uses: None,
             short_address: None,
             long_address: None,
+            on_port: None,
         }
     }
 }

@@ -10,7 +10,7 @@
 
 use super::exposure::Exposure;
 use super::share::Share;
-use super::{Hello, Received};
+use super::{Hello, OnPort, Received};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_wire::{NodeId, RadioAddress, StartId, Versions};
 
@@ -43,6 +43,8 @@ const MOST_HOPE: f64 = 0.99;
 const POOR_HOPE: f64 = 0.8;
 /// Least share of a silence in which our radio counts as able to hear.
 const LEAST_LISTENING: f64 = 0.6;
+/// Least delivery by which ports are compared, so that a dead one has a cost.
+const LEAST_DELIVERY: f64 = 0.01;
 /// Time in which an answer is expected.
 const ANSWER: Duration = Duration::from_millis(80);
 /// Most questions to a silent neighbour.
@@ -78,6 +80,10 @@ pub(super) struct Neighbor {
     /// How long the channel had been busy in all when the last frame arrived.
     pub busy_before: Duration,
     pub exposure: Exposure,
+    /// Whether it has several ports, and the share of this node's frames that arrives there on this
+    /// one, by its last hello.
+    has_ports: bool,
+    hears_us: Option<f64>,
     /// Questions since the last frame, and when the last one was sent.
     asks: u8,
     asked_at: Instant,
@@ -103,6 +109,8 @@ impl Neighbor {
             address: hello.address(),
             busy_before: Duration::ZERO,
             exposure: Exposure::default(),
+            has_ports: false,
+            hears_us: None,
             asks: 0,
             asked_at: received.at,
         }
@@ -140,6 +148,29 @@ impl Neighbor {
         self.neighbors = hello.neighbors;
         self.versions = hello.versions(received.version);
         self.address = hello.address();
+    }
+
+    /// Takes what its hello says of the port that it was sent on.
+    pub(super) fn note_port(&mut self, me: NodeId, on_port: Option<&OnPort>) {
+        self.has_ports = on_port.is_some();
+        let heard = on_port.into_iter().flat_map(|on_port| &on_port.heard);
+        let mut ours = heard.filter(|heard| heard.node == me);
+        self.hears_us = ours.next().map(|heard| f64::from(heard.share) / 255.0);
+        if let Some(on_port) = on_port {
+            self.exposure.note_told(on_port.frames);
+        }
+    }
+
+    /// Returns whether it has several ports.
+    pub(super) fn has_ports(&self) -> bool {
+        self.has_ports
+    }
+
+    /// Returns the share of frames that arrive in both directions on this port. Where it does not
+    /// tell what it hears, links are taken to deliver alike.
+    pub(super) fn both_ways(&self) -> f64 {
+        let here = self.told.unwrap_or(self.short.value()).max(LEAST_DELIVERY);
+        here * self.hears_us.unwrap_or(here).max(LEAST_DELIVERY)
     }
 
     /// Returns the versions of the wire format that it understands, as its last hello tells.

@@ -1,7 +1,7 @@
 //! Links to neighbours that are probably gone: what this node makes of their silence.
 
 use super::Route;
-use crate::link::Link;
+use crate::links::Links as PortLinks;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::{LinkState, Topology};
 use ncmesh_wire::NodeId;
@@ -96,7 +96,7 @@ impl Route {
 
     /// Returns the neighbours that were given up by those who hear them best, and who notice sooner
     /// than we can: by several while we miss them too, or by the best while we doubt them.
-    pub(super) fn dead_neighbors(&self, now: Instant, link: &Link) -> Vec<NodeId> {
+    pub(super) fn dead_neighbors(&self, now: Instant, link: &PortLinks) -> Vec<NodeId> {
         let is_given_up = |node: &NodeId| {
             let Some(state) = self.topology.state(*node) else { return false };
             let others = state.hears.iter().filter(|(n, d)| **n != self.me && **d >= GOOD);

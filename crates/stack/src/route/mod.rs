@@ -24,7 +24,7 @@ mod repair;
 mod spread;
 mod state;
 
-use crate::link::Link;
+use crate::links::Links as PortLinks;
 use crate::trust::{Claim, Trust, TrustConfig, Verdict};
 use belief::{Belied, Leaps, MAX_EPOCH, StateSignature};
 pub use config::RouteConfig;
@@ -177,6 +177,11 @@ impl Route {
         }
     }
 
+    /// Tells states of at most so many bytes less: hellos have become longer.
+    pub(crate) fn shorten(&mut self, by: usize) {
+        self.longest = self.longest.saturating_sub(by);
+    }
+
     /// Returns the mesh as known here.
     #[must_use]
     pub fn topology(&self) -> &Topology {
@@ -232,7 +237,7 @@ impl Route {
     // ---- timers
 
     /// Looks at the link measurements, announces changes, forgets nodes, compares.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, link: &mut Link) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant, link: &mut PortLinks) {
         self.repair.handle_timeout(now);
         if now < self.next_look && !link.is_answer_due(now) {
             return;
@@ -244,7 +249,8 @@ impl Route {
         // Links come first: all that follows depends on which neighbours are there.
         let topology = &self.topology;
         let is_lost = |node, since| doubt::is_lost_with_others(topology, &self.lost, node, since);
-        let (mut gone, is_news) = link.review(now, |from, to| topology.delivery(from, to), is_lost);
+        let review = link.review(now, |from, to| topology.delivery(from, to), is_lost);
+        let mut gone = review.gone;
         for node in self.dead_neighbors(now, link) {
             link.forget(node);
             gone.push(node);
@@ -261,10 +267,10 @@ impl Route {
 
         // A lost neighbour is news at once. Other changes wait for the next look at our links.
         self.note_lost(&self.surely_lost(&gone), now);
-        let changes = is_news || !gone.is_empty() || now >= self.next_own;
+        let changes = review.is_news || !gone.is_empty() || now >= self.next_own;
         if changes && now >= self.started + FIRST_LOOK {
             self.next_own = now + LOOK_AT_OWN;
-            let hears = self.best_that_fit(link.inbound());
+            let hears = self.best_that_fit(link.inbound().into_iter());
             self.announce_if_worth(hears, now);
         }
 
@@ -276,7 +282,7 @@ impl Route {
         if now >= self.next_hearers || !self.spread.knows(&neighbors) {
             self.next_hearers = now + LOOK_AT_HEARERS;
             self.repair.retain(|node| neighbors.contains(&node));
-            let inbound: Links = link.inbound().collect();
+            let inbound: Links = link.inbound().into_iter().collect();
             self.spread.set_hearers(hearer::all(&self.topology, self.me, &neighbors, &inbound));
         }
 

@@ -34,7 +34,7 @@ impl<C: Carrier> FileMulticast<C> {
 
             ack.write(next, out);
             self.transfers.acks.note_sent(key, next, cx.now);
-            self.on_air = OnAir::Ack(key);
+            self.on_air[cx.at.port] = OnAir::Ack(key);
             return Some(Filled { kind: frame::ACK, to: Some(next) });
         }
 

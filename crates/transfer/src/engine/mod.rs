@@ -22,7 +22,7 @@ use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::{
-    Class, Context, Engine, Event, Filled, Frame, Offer, Statement, TxReport, TxResult,
+    At, Class, Context, Engine, Event, Filled, Frame, Offer, PerPort, Statement, TxReport, TxResult,
 };
 use ncmesh_wire::{FlowId, ServiceId};
 
@@ -36,10 +36,11 @@ const ASK_AFTER: Duration = Duration::from_secs(30);
 /// within 8 s if it has just answered another.
 const END_STANDS: Duration = Duration::from_secs(10);
 
-/// The frame that is at the MAC.
-#[derive(Clone, Copy, Debug)]
+/// The frame that is at the MAC of a port.
+#[derive(Clone, Copy, Debug, Default)]
 enum OnAir {
     /// One that the MAC's report says nothing about, or none.
+    #[default]
     Nothing,
     Ack(AckKey),
     /// A report of the carrier.
@@ -54,7 +55,7 @@ pub struct FileMulticast<C> {
     limits: FileLimits,
     carrier: C,
     transfers: Transfers,
-    on_air: OnAir,
+    on_air: PerPort<OnAir>,
     housekeeping_at: Instant,
 }
 
@@ -67,7 +68,7 @@ impl<C: Carrier> FileMulticast<C> {
             limits,
             carrier,
             transfers: Transfers::default(),
-            on_air: OnAir::Nothing,
+            on_air: PerPort::default(),
             housekeeping_at: Instant::default(),
         }
     }
@@ -222,41 +223,59 @@ impl<C: Carrier> Engine for FileMulticast<C> {
         timeouts.into_iter().flatten().min()
     }
 
+    fn serves_ports(&self) -> bool {
+        C::SERVES_PORTS
+    }
+
     fn offer(&self, now: Instant) -> Option<Offer> {
+        self.offer_at(now, At::ONLY)
+    }
+
+    fn offer_at(&self, now: Instant, at: At<'_>) -> Option<Offer> {
+        // The order is that of `fill`. An announcement goes out on every port, and so does what a
+        // carrier sends that serves no ports.
         let Transfers { acks, announcements, .. } = &self.transfers;
-        let has_control = acks.due(now).is_some()
-            || announcements.due(now).is_some()
-            || self.carrier.has_report(now);
-        if has_control {
-            return Some(Offer::of(Class::Control));
+        let control = Offer::of(Class::Control);
+        let of_carrier = |offer: Offer| if C::SERVES_PORTS { offer.local() } else { offer };
+        if acks.due(now).is_some() {
+            return Some(control);
         }
-        let flow = self.carrier.next_data(&self.transfers, now)?;
-        Some(Offer { background: self.transfers.background(flow), ..Offer::of(Class::Data) })
+        if self.carrier.has_report(now, at) {
+            return Some(of_carrier(control));
+        }
+        if announcements.due(now).is_some() {
+            return Some(control);
+        }
+
+        let flow = self.carrier.next_data(&self.transfers, now, at)?;
+        let data = of_carrier(Offer::of(Class::Data));
+        Some(Offer { background: self.transfers.background(flow), ..data })
     }
 
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        self.on_air = OnAir::Nothing;
+        let port = cx.at.port;
+        self.on_air[port] = OnAir::Nothing;
         if let Some(filled) = self.fill_ack(cx, out) {
             return Some(filled);
         }
         if let Some(filled) = self.carrier.fill_report(cx, &self.transfers, out) {
-            self.on_air = OnAir::Report;
+            self.on_air[port] = OnAir::Report;
             return Some(filled);
         }
 
         if let Some(filled) = self.fill_announcement(cx, out) {
             return Some(filled);
         }
-        let flow = self.carrier.next_data(&self.transfers, cx.now)?;
+        let flow = self.carrier.next_data(&self.transfers, cx.now, cx.at)?;
         let begin = out.len();
         let filled = self.carrier.fill_data(cx, &mut self.transfers, out)?;
-        self.on_air = OnAir::Data(Packet { flow, len: out.len() - begin });
+        self.on_air[port] = OnAir::Data(Packet { flow, len: out.len() - begin });
         Some(filled)
     }
 
     fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: TxReport) {
         let acks = &mut self.transfers.acks;
-        match core::mem::replace(&mut self.on_air, OnAir::Nothing) {
+        match core::mem::take(&mut self.on_air[cx.at.port]) {
             OnAir::Nothing => {}
             OnAir::Ack(key) if report.result == TxResult::Failed && !C::NEEDS_PROGRESS => {
                 acks.give_up_progress(key, cx.now);

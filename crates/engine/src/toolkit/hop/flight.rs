@@ -72,7 +72,7 @@ impl Covered {
 }
 
 /// The latest frames that a node sent, by their numbers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct SentFrames {
     frames: VecDeque<Sent>,
 }

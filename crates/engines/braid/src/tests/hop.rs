@@ -12,7 +12,7 @@ pub(super) fn carrying(number: u16) -> Filling {
 
 /// A state covers what was sent before it was written, whether it arrived or not, and leaves what
 /// came afterwards.
-const POLL: Arrived = Arrived { is_innovative: true, polls: true };
+const POLL: Arrived = Arrived { is_innovative: true, polls: true, is_heard: true };
 
 pub(super) fn said(state: State, number: u16) -> Said {
     Said { state, number }
@@ -146,7 +146,12 @@ fn a_report_is_repeated_until_it_is_heard_with_some_certainty() {
     let packet = Arrived { polls: false, ..POLL };
     (0..40).for_each(|_| upstream.note_packet(packet, true, PACKET_TIME, at(0)));
     assert_eq!(upstream.due(), None);
-    upstream.note_packet(Arrived { is_innovative: false, polls: false }, true, PACKET_TIME, at(0));
+    upstream.note_packet(
+        Arrived { polls: false, is_innovative: false, ..POLL },
+        true,
+        PACKET_TIME,
+        at(0),
+    );
     assert_eq!(upstream.due(), Some(at(3)));
     upstream.note_told(0.9, PACKET_TIME, at(1));
     assert_eq!(upstream.due(), None);
@@ -256,4 +261,19 @@ fn what_the_source_has_still_goes_to_the_next_hop() {
     bench.topology = mesh(0.5, 0.9);
     bench.data(1, 2, Header { state: state(2, 0), ..header(0) }, &plain(1));
     assert_eq!(bench.drain(), [(0, 1), (1, 1)]);
+}
+
+#[test]
+fn a_parent_that_does_not_hear_what_is_sent_on_is_told_after_a_few_packets() {
+    let packet = Arrived { polls: false, ..POLL };
+    let due_after = |is_heard| {
+        let mut upstream = Upstream::default();
+        upstream.hear_parent(NodeId(1), Said { state: state(1, 0), number: 1 }, at(0));
+        (1..20).find(|_| {
+            upstream.note_packet(Arrived { is_heard, ..packet }, true, PACKET_TIME, at(0));
+            upstream.reports_to(at(0)).is_some()
+        })
+    };
+    assert_eq!(due_after(true), None);
+    assert_eq!(due_after(false), Some(4));
 }

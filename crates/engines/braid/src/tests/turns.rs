@@ -43,10 +43,10 @@ fn nodes_that_hide_from_each_other_send_in_turn() {
     let mut relay = relay();
     // Node 1 begins. The relay is silent meanwhile, though it has packets, and node 3 waits.
     assert_eq!(told(&mut relay), [(1, Some(TURN))]);
-    assert_eq!(relay.engine.next(relay.now), None);
+    assert_eq!(relay.engine.next(relay.now, At::ONLY), None);
     for number in 1..u32::from(TURN) - 1 {
         relay.data(1, 2, collided(header(0), 0, 5), &plain(number));
-        assert_eq!(relay.engine.next(relay.now), None, "{number}");
+        assert_eq!(relay.engine.next(relay.now, At::ONLY), None, "{number}");
     }
     let turns = |relay: &Bench| -> Vec<_> {
         relay.engine.flows.values().map(|flow| flow.upstream.turn).collect()
@@ -62,7 +62,7 @@ fn nodes_that_hide_from_each_other_send_in_turn() {
         relay.data(3, 2, collided(aside(), 0, 5), &plain(number));
     }
     relay.data(3, 2, collided(aside(), 0, 5), &plain(u32::from(TURN) - 1));
-    assert!(relay.engine.next(relay.now).is_some());
+    assert!(relay.engine.next(relay.now, At::ONLY).is_some());
     let frames: Vec<_> = std::iter::from_fn(|| relay.fill()).take(30).collect();
     let pairs: Vec<_> = frames.iter().filter(|(kind, _)| *kind == PAIR).collect();
     let states = pairs.iter().map(|(_, body)| Pair::parse(body).unwrap().parts);
@@ -85,7 +85,7 @@ fn a_turn_ends_with_silence_and_turns_end_when_nodes_have_no_more() {
     relay.now = relay.now + Duration::from_millis(500);
     relay.with(Braid::handle_timeout);
     assert!(!relay.engine.turns.are_on());
-    assert!(relay.engine.next(relay.now).is_some());
+    assert!(relay.engine.next(relay.now, At::ONLY).is_some());
     assert_eq!(told(&mut relay), [(1, None), (3, None)]);
 }
 

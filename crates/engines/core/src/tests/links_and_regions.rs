@@ -24,6 +24,7 @@ fn regions(topology: &Topology, pairing: PairingRule, codes_within_flows: bool) 
         me: NodeId(3),
         epoch: 1,
         mtu: 1400,
+        at: ncmesh_engine::At::ONLY,
         topology,
         rng: &mut rng::stream(1, NodeId(3), NAME, "test"),
         counters: &mut counters,

@@ -131,6 +131,7 @@ impl TestNode {
             me: self.me,
             epoch: 1,
             mtu: 1400,
+            at: ncmesh_engine::At::ONLY,
             topology: &self.topology,
             rng: &mut rng::stream(1, self.me, NAME, "test"),
             counters: &mut self.counters,

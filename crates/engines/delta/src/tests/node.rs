@@ -103,6 +103,7 @@ impl Node {
             me: NodeId(2),
             epoch: 1,
             mtu: MTU,
+            at: ncmesh_engine::At::ONLY,
             topology: &self.topology,
             rng: &mut self.rng,
             counters: &mut self.counters,

@@ -38,7 +38,7 @@ use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::file::{Begun, FileLimits};
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::average::DurationAverage;
-use ncmesh_engine::{Context, Filled, Frame, TxReport};
+use ncmesh_engine::{At, Context, Filled, Frame, TxReport};
 use ncmesh_transfer::frame::REPORT;
 use ncmesh_transfer::sink::SinkPhase;
 use ncmesh_transfer::{Carrier, FileMulticast, FileSource, PacketConfig, Transfers};
@@ -277,7 +277,7 @@ impl Carrier for Planned {
         }
     }
 
-    fn has_report(&self, now: Instant) -> bool {
+    fn has_report(&self, now: Instant, _: At<'_>) -> bool {
         self.relays.due_report(now).is_some()
     }
 
@@ -304,7 +304,7 @@ impl Carrier for Planned {
         Some(Filled { kind: REPORT, to: unicast_to_known(cx, Some(report.parent)) })
     }
 
-    fn next_data(&self, transfers: &Transfers, now: Instant) -> Option<FlowId> {
+    fn next_data(&self, transfers: &Transfers, now: Instant, _: At<'_>) -> Option<FlowId> {
         let relayed = self.ready_relay(transfers, now);
         relayed.into_iter().chain(self.ready_source(transfers, now)).min().map(|next| next.flow)
     }

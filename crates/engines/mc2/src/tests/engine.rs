@@ -40,6 +40,7 @@ impl Node {
             me,
             epoch: 1,
             mtu: self.mtu,
+            at: ncmesh_engine::At::ONLY,
             topology: &self.topology,
             rng: &mut rng::stream(1, me, NAME, "test"),
             counters: &mut self.counters,

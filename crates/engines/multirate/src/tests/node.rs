@@ -86,6 +86,7 @@ impl Node {
             me: NodeId(2),
             epoch: 1,
             mtu: 1400,
+            at: ncmesh_engine::At::ONLY,
             topology: &self.topology,
             rng: &mut self.rng,
             counters: &mut self.counters,

@@ -96,6 +96,7 @@ impl Bench {
             me: self.me,
             epoch: 1,
             mtu: 1400,
+            at: ncmesh_engine::At::ONLY,
             topology: &self.topology,
             rng: &mut rng::stream(1, self.me, "xor", "test"),
             counters: &mut self.counters,

@@ -1,0 +1,335 @@
+//! Nodes with several ports: two radios on two channels, a cable beside a radio, ports that fail.
+
+use crate::support::outcome_of;
+use ncmesh_engine::Port;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_medium::{LossMatrix, MediumConfig, Phy, RadioId};
+use ncmesh_sim::scenario::{Channel, Scenario};
+use ncmesh_sim::{Observation, Outcome, Simulation, SimulationConfig, run};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// A link of both directions.
+type Link = (usize, usize, f64);
+
+fn losses(nodes: usize, links: &[Link]) -> LossMatrix {
+    let mut all = LossMatrix::new(nodes);
+    for (a, b, loss) in links {
+        all.set(RadioId(*a), RadioId(*b), *loss).unwrap();
+        all.set(RadioId(*b), RadioId(*a), *loss).unwrap();
+    }
+    all
+}
+
+/// Returns a channel of 11 Mbit/s with these links, and the nodes that are on it.
+fn radio(nodes: usize, links: &[Link]) -> Channel {
+    let medium = MediumConfig::dot11b(losses(nodes, links), 11_000_000);
+    Channel { medium, nodes: links.iter().flat_map(|(a, b, _)| [*a, *b]).collect() }
+}
+
+/// Returns a cable between two nodes: a channel of its own that loses nothing.
+fn cable(nodes: usize, a: usize, b: usize) -> Channel {
+    let medium = MediumConfig::with_links(Phy::DOT11A, losses(nodes, &[(a, b, 0.0)]), 54_000_000);
+    Channel { medium, nodes: [a, b].into() }
+}
+
+/// Returns the configuration of a scenario over these channels.
+fn over(scenario: &Scenario, channels: Vec<Channel>) -> SimulationConfig {
+    let mut config = SimulationConfig::from_scenario(scenario).unwrap();
+    let mut channels = channels.into_iter();
+    let first = channels.next().unwrap();
+    config.absent = (0..config.names.len()).filter(|node| !first.nodes.contains(node)).collect();
+    config.medium = first.medium;
+    config.channels = channels.collect();
+    config
+}
+
+fn outcome_over(scenario: &Scenario, channels: Vec<Channel>, scheme: &str) -> Outcome {
+    let limit = Duration::from_secs(300);
+    let config = over(scenario, channels);
+    run(scenario, config, scheme, limit, vec![], |_| ControlFlow::Continue(())).unwrap()
+}
+
+/// A relay that hears two nodes which do not hear each other. Frames are long for the rate: of two
+/// stations on one channel one waits for the other instead of the channel, so that short frames
+/// would hide a part of what the second channel brings.
+const RELAY: &str = r#"
+name = "relay"
+sealed = false
+nodes = ["a", "r", "b"]
+medium = { phy = "802.11b", bit_rate = "2M" }
+link = [{ from = "a", to = "r", loss = 0.0 }, { from = "r", to = "b", loss = 0.0 }]
+protocol.link = { quick_hello_s = 0.1 }
+flow = [{ from = "a", to = "b", warm_up_s = 5, seconds = 20 }]
+"#;
+
+fn at_2m(nodes: usize, links: &[Link]) -> Channel {
+    let mut channel = radio(nodes, links);
+    channel.medium = MediumConfig::dot11b(losses(nodes, links), 2_000_000);
+    channel
+}
+
+fn throughput(outcome: &Outcome) -> f64 {
+    outcome.flows().unwrap().flows[0].throughput_bps
+}
+
+#[test]
+fn a_relay_with_two_radios_on_two_channels_carries_twice_as_much() {
+    let scenario = Scenario::parse(RELAY, "", Path::new("")).unwrap();
+    for scheme in ["forward", "braid"] {
+        let one = throughput(&outcome_of(RELAY, scheme, 300));
+        let radios = vec![at_2m(3, &[(0, 1, 0.0)]), at_2m(3, &[(1, 2, 0.0)])];
+        let two = throughput(&outcome_over(&scenario, radios, scheme));
+        println!("{scheme}: {one} {two} {}", two / one);
+        assert!(two >= 1.9 * one, "{scheme}: {one} with one radio, {two} with two");
+    }
+}
+
+#[test]
+fn two_radios_halve_the_time_of_a_file_over_a_relay() {
+    let time = |channels: Vec<Channel>| {
+        let mut sim = mesh(3, channels);
+        let begun = sim.now();
+        sim.send_file("cascade", 0, Some(&[2]), contents()).unwrap();
+        let end = until_delivered(&mut sim, 1).unwrap();
+        end.since(begun).as_secs_f64()
+    };
+    let one = time(vec![radio(3, &[(0, 1, 0.1), (1, 2, 0.1)])]);
+    let two = time(vec![radio(3, &[(0, 1, 0.1)]), radio(3, &[(1, 2, 0.1)])]);
+    println!("{one} {two}");
+    assert!(two <= 0.65 * one, "{one} s with one radio, {two} s with two");
+}
+
+/// Engines that know nothing of ports carry what they carry on any node.
+#[test]
+fn engines_that_serve_no_ports_carry_over_two_radios() {
+    let radios = || vec![radio(3, &[(0, 1, 0.1)]), radio(3, &[(1, 2, 0.1)])];
+    for scheme in ["pacifier", "more", "etx_unicast", "tree_flood"] {
+        let mut sim = mesh(3, radios());
+        sim.send_file(scheme, 0, None, contents()[..100_000].to_vec()).unwrap();
+        assert!(until_delivered(&mut sim, 2).is_some(), "{scheme}");
+    }
+    for scheme in ["xor", "core_nc", "cope", "mc2"] {
+        let mut sim = mesh(3, radios());
+        let mut sent = 0;
+        while sent < 200 {
+            if sim.can_send(scheme, 0, 2) {
+                sent += usize::from(sim.send_packet(scheme, 0, 2, &[1; 500]).is_ok());
+            }
+            sim.run_for(Duration::from_millis(10));
+        }
+        sim.run_for(Duration::from_secs(5));
+        let arrived = sim.take_packets().len();
+        println!("{scheme}: {arrived} of {sent}");
+        assert!(arrived as f64 >= 0.9 * sent as f64, "{scheme}: {arrived} of {sent}");
+    }
+}
+
+/// Keys and certificates reach the nodes behind every port.
+#[test]
+fn nodes_of_a_network_believe_each_other_across_ports() {
+    let text = RELAY.replace("sealed = false", "trust = \"network\"");
+    let scenario = Scenario::parse(&text, "", Path::new("")).unwrap();
+    let radios = vec![radio(3, &[(0, 1, 0.1)]), radio(3, &[(1, 2, 0.1)])];
+    let mut sim = Simulation::new(over(&scenario, radios)).unwrap();
+    sim.run_for(Duration::from_secs(10));
+    for node in 0..3 {
+        let stack = sim.host(node).stack().unwrap();
+        assert_eq!(stack.identities().count(), 3, "node {node}");
+        assert_eq!(stack.topology().states().count(), 3, "node {node}");
+    }
+}
+
+/// Two cells of three nodes that two relays join, over links that lose.
+const CELLS: [Link; 9] = [
+    (0, 1, 0.1),
+    (0, 2, 0.1),
+    (1, 2, 0.1),
+    (2, 3, 0.3),
+    (3, 4, 0.3),
+    (4, 5, 0.3),
+    (5, 6, 0.1),
+    (5, 7, 0.1),
+    (6, 7, 0.1),
+];
+const SIZE: usize = 1_000_000;
+
+/// Returns a mesh of `nodes` over these channels that has measured its links.
+fn mesh(nodes: usize, channels: Vec<Channel>) -> Simulation {
+    let names: Vec<String> = (0..nodes).map(|node| format!("\"n{node}\"")).collect();
+    let names = names.join(", ");
+    let text = format!(
+        "name = \"mesh\"\nsealed = false\nnodes = [{names}]\nprotocol.link = {{ quick_hello_s = \
+         0.1 }}\nmedium = {{ phy = \"802.11b\", bit_rate = \"11M\" }}\n"
+    );
+    let scenario = Scenario::parse(&text, "", Path::new("")).unwrap();
+    let mut sim = Simulation::new(over(&scenario, channels)).unwrap();
+    sim.run_for(Duration::from_secs(5));
+    sim
+}
+
+fn contents() -> Vec<u8> {
+    (0..SIZE).map(|i| (i * i / 7) as u8).collect()
+}
+
+/// Runs until the file is at `receivers`. Returns when that was.
+fn until_delivered(sim: &mut Simulation, receivers: usize) -> Option<Instant> {
+    let delivered = |sim: &Simulation| {
+        let all = sim.observations().iter();
+        all.filter(|seen| matches!(seen.observation, Observation::Delivered(_))).count()
+    };
+    let end = sim.now() + Duration::from_secs(300);
+    sim.run_until(end, |sim| delivered(sim) == receivers).then(|| sim.now())
+}
+
+#[test]
+fn a_cable_across_brings_a_file_sooner_and_carries_each_packet_once() {
+    let time = |channels: Vec<Channel>| {
+        let mut sim = mesh(8, channels);
+        let begun = sim.now();
+        sim.send_file("cascade", 0, None, contents()).unwrap();
+        let end = until_delivered(&mut sim, 7).unwrap();
+        (end.since(begun).as_secs_f64(), sim)
+    };
+    let (without, _) = time(vec![radio(8, &CELLS)]);
+    let (with, sim) = time(vec![radio(8, &CELLS), cable(8, 0, 5)]);
+    let cabled = &sim.channel_statistics(1).radios[0];
+    println!("{without} s without, {with} s with; {cabled:?}");
+    assert!(with <= 0.6 * without, "{without} s without, {with} s with the cable");
+    // A packet takes about 1,300 bytes of the file, and there are hellos.
+    let most = SIZE as u64 / 1300 + 50;
+    assert!(cabled.frames_sent <= most, "{} frames over the cable", cabled.frames_sent);
+}
+
+/// Returns two nodes with a radio and a cable between them.
+fn pair() -> Simulation {
+    mesh(2, vec![radio(2, &[(0, 1, 0.0)]), cable(2, 0, 1)])
+}
+
+fn port_of(sim: &Simulation) -> Port {
+    sim.host(0).stack().unwrap().port_to(ncmesh_sim::node_id(1))
+}
+
+#[test]
+fn a_neighbour_behind_two_ports_is_one_that_is_reached_by_the_quicker() {
+    let sim = pair();
+    let stack = sim.host(0).stack().unwrap();
+    assert_eq!(stack.inbound().count(), 1);
+    assert_eq!(port_of(&sim), Port::new(1).unwrap());
+    assert!(stack.ports().all(|port| stack.inbound_on(port).count() == 1));
+}
+
+#[test]
+fn what_a_node_carries_goes_on_by_another_port_when_one_fails() {
+    for (scheme, sees) in [("braid", true), ("braid", false), ("forward", true)] {
+        let mut sim = pair();
+        let flow = sim.send_file("cascade", 0, None, contents()).unwrap();
+        let mut sent = 0;
+        let mut arrived = 0;
+        let mut cut_at = None;
+        let mut moved_at = None;
+        while sent < 1500 {
+            if sim.can_send(scheme, 0, 1) {
+                sent += u32::from(sim.send_packet(scheme, 0, 1, &[1; 500]).is_ok());
+            }
+            sim.run_for(Duration::from_millis(4));
+            if sent == 20 && cut_at.is_none() {
+                assert!(sim.observations().is_empty(), "the file is under way");
+                cut_at = Some(sim.now());
+                for node in [0, 1] {
+                    sim.set_on_channel(node, 1, false, sees);
+                }
+            }
+            if cut_at.is_some() && moved_at.is_none() && port_of(&sim) == Port::FIRST {
+                moved_at = Some(sim.now());
+            }
+            arrived += sim.take_packets().len();
+        }
+        assert!(until_delivered(&mut sim, 1).is_some(), "{scheme} {flow:?}");
+        sim.run_for(Duration::from_secs(5));
+        arrived += sim.take_packets().len();
+        let took = moved_at.unwrap().since(cut_at.unwrap());
+        println!("{scheme} {sees}: {took:?} {arrived} of {sent}");
+        assert!(took < Duration::from_secs(2), "{took:?}");
+        let most_lost = if scheme == "forward" { 2 } else { 0 };
+        assert!(arrived as u32 + most_lost >= sent, "{scheme} {sees}: {arrived} of {sent}");
+    }
+}
+
+#[test]
+fn channels_that_are_not_of_one_mesh_are_refused() {
+    let scenario = Scenario::parse(RELAY, "", Path::new("")).unwrap();
+    let refused = |channels: Vec<Channel>| {
+        let made = Simulation::new(over(&scenario, channels));
+        made.err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let line = [(0, 1, 0.0), (1, 2, 0.0)];
+    assert_eq!(
+        refused(vec![radio(3, &line), cable(2, 0, 1)]),
+        "channel 1 has 2 radios for 3 nodes"
+    );
+    let only_two = vec![radio(3, &line[..1]), cable(3, 0, 1)];
+    assert_eq!(refused(only_two), "node 2 is on 0 channels: 1 to 8 are allowed");
+    let mut many = vec![radio(3, &line)];
+    many.extend((0..63).map(|_| cable(3, 0, 1)));
+    assert_eq!(refused(many), "node 0 is on 64 channels: 1 to 8 are allowed");
+}
+
+/// A scenario file says the same as the channels above.
+const TWO_RADIOS: &str = r#"
+name = "relay"
+sealed = false
+nodes = ["a", "r", "b"]
+medium = { phy = "802.11b", bit_rate = "2M" }
+channel = [{ name = "up" }, { name = "cable", phy = "802.11a", bit_rate = "54M" }]
+link = [
+    { from = "a", to = "r", loss = 0.0 },
+    { from = "r", to = "b", loss = 0.0, channel = "up" },
+    { from = "a", to = "r", wired = true, channel = "cable" },
+]
+protocol.link = { quick_hello_s = 0.1 }
+flow = [{ from = "a", to = "b", warm_up_s = 5, seconds = 20 }]
+"#;
+
+#[test]
+fn a_scenario_file_has_further_channels() {
+    let scenario = Scenario::parse(TWO_RADIOS, "", Path::new("")).unwrap();
+    assert_eq!(scenario.absent, [2].into());
+    let nodes: Vec<Vec<usize>> =
+        scenario.channels.iter().map(|channel| channel.nodes.iter().copied().collect()).collect();
+    assert_eq!(nodes, [vec![1, 2], vec![0, 1]]);
+    let rates = scenario.channels.iter().map(|channel| channel.medium.bit_rate_bps);
+    assert_eq!(rates.collect::<Vec<_>>(), [2_000_000, 54_000_000]);
+    assert_eq!(scenario.deliveries().len(), 4, "a link on two channels is one");
+
+    // By cable and radio the relay carries as much as the radio alone.
+    let outcome = outcome_of(TWO_RADIOS, "braid", 300);
+    assert!(throughput(&outcome) > 1.5e6, "{outcome:?}");
+}
+
+#[test]
+fn mistakes_in_channels_are_named() {
+    let problem = |old: &str, new: &str| {
+        let text = TWO_RADIOS.replace(old, new);
+        assert_ne!(text, TWO_RADIOS);
+        let error = Scenario::parse(&text, "s.toml", Path::new("")).unwrap_err().to_string();
+        error.split_once(": ").unwrap().1.to_owned()
+    };
+    assert_eq!(
+        problem("channel = \"up\"", "channel = \"u\""),
+        "no `[[link]]` has `channel = \"up\"`"
+    );
+    let unknown = problem(
+        "loss = 0.0 },\n    { from = \"r\"",
+        "loss = 0.0, channel = \"x\" },\n    { from = \"r\"",
+    );
+    assert_eq!(unknown, "no `[[channel]]` is named `x`");
+    assert!(problem("\"cable\", phy", "\"up\", phy").starts_with("two channels are named `up`"));
+    let slotted = problem("bit_rate = \"2M\"", "bit_rate = \"2M\", mac = \"slotted\"");
+    assert_eq!(slotted, "further channels need `mac = \"dcf\"` of [medium]");
+    let measured = problem(
+        "protocol.link",
+        "measure = { seconds = 9, period_s = 0.1, bytes = 100 }\nprotocol.link",
+    );
+    assert_eq!(measured, "on several channels nodes measure their links themselves");
+}
