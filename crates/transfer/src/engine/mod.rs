@@ -200,6 +200,7 @@ impl<C: Carrier> Engine for FileMulticast<C> {
         }
 
         self.announce_closed(cx);
+        self.transfers.announcements.drop_served(cx);
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
@@ -208,6 +209,7 @@ impl<C: Carrier> Engine for FileMulticast<C> {
         self.announce_open(cx);
         self.announce_closed(cx);
         self.run_housekeeping(cx);
+        self.transfers.announcements.drop_served(cx);
     }
 
     fn poll_timeout(&self, after: Instant) -> Option<Instant> {
