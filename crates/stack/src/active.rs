@@ -477,8 +477,8 @@ impl Active<'_> {
         }
     }
 
-    /// Returns whether what a frame brings was said by its origin, as far as that can be known. Else
-    /// the frame is counted.
+    /// Returns whether what a frame brings was said by its origin, as far as that can be known. If
+    /// not, the frame is counted.
     fn is_believed(&mut self, opened: &Opened<'_>) -> bool {
         let Opened { header, service, kind, body, signature, .. } = *opened;
         let stack = &mut *self.stack;

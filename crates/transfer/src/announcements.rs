@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 
 /// Most transfers that a node keeps an announcement of.
 const MAX_KEPT: usize = 256;
+/// Most neighbours that are remembered to have announced a transfer. The first ones are nearest to
+/// the source.
+const MAX_WAYS_BACK: usize = 8;
 /// Silence after which a source counts as gone, and its transfers make room for others. A live
 /// source repeats an announcement every few seconds.
 pub(crate) const SILENT: Duration = Duration::from_secs(60);
@@ -35,6 +38,8 @@ pub struct Announcements {
 struct Kept {
     announcement: Announcement,
     heard_at: Instant,
+    /// Neighbours from which this version was heard, the first ones, in order.
+    from: Vec<NodeId>,
 }
 
 impl Default for Announcements {
@@ -69,12 +74,20 @@ impl Announcements {
             if !self.make_room(flow, is_own, now) {
                 return Admission::Full;
             }
-            self.kept.insert(flow, Kept { announcement: announcement.clone(), heard_at: now });
+            let announcement = announcement.clone();
+            self.kept.insert(flow, Kept { announcement, heard_at: now, from: Vec::new() });
             self.flood.publish(flow, version, now, rng);
         }
 
         // New or not: the neighbour has it, so it need not be repeated for its sake.
         if let Some(neighbour) = neighbour {
+            let kept = self.kept.get_mut(&flow);
+            let same = kept.filter(|kept| kept.announcement.version == version);
+            if let Some(kept) = same.filter(|kept| kept.from.len() < MAX_WAYS_BACK)
+                && !kept.from.contains(&neighbour)
+            {
+                kept.from.push(neighbour);
+            }
             self.flood.overheard(&flow, &version, neighbour);
         }
         if is_new { Admission::New } else { Admission::Known }
@@ -99,6 +112,12 @@ impl Announcements {
     pub fn manifest(&self, flow: FlowId) -> Option<&Manifest> {
         let open = self.kept.get(&flow).map(|kept| &kept.announcement);
         open.filter(|a| a.phase == TransferPhase::Open).map(|a| &a.manifest)
+    }
+
+    /// Returns the neighbours from which the latest announcement of a transfer came, the first one
+    /// first. From node to node they are a way back to the source.
+    pub(crate) fn heard_from(&self, flow: FlowId) -> impl Iterator<Item = NodeId> + '_ {
+        self.kept.get(&flow).into_iter().flat_map(|kept| kept.from.iter().copied())
     }
 
     /// Returns whether a transfer gives way to all else, and its bound on airtime.

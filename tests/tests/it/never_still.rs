@@ -260,7 +260,7 @@ fn flows_of_other_schemes_stand_still_only_where_their_pages_say_so() {
 #[test]
 fn files_arrive_over_links_of_all_kinds() {
     let kinds = [Kind::OneWay, Kind::Shortcuts, Kind::Poor, Kind::Hidden, Kind::Dense];
-    check(&kinds, &["cascade"], 0..12, file_arrives);
+    check(&kinds, &["cascade"], 0..24, file_arrives);
 }
 
 #[test]

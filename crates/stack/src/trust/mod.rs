@@ -10,12 +10,14 @@
 
 mod checks;
 mod frame;
+mod jitter;
 mod network;
 
 use checks::Checks;
 pub use frame::{CERTIFICATES, KEYS, KEYS_WANTED, KNOWN_LISTS, REVOCATIONS};
 use frame::{Certificates, Keys, KnownList, KnownLists, NodeKey};
 pub(crate) use frame::{KeysWanted, LAYOUTS};
+use jitter::Jitter;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
@@ -250,25 +252,6 @@ impl Answered {
     }
 }
 
-/// Makes pauses differ. Nodes that do not hear each other often want to say something because of the
-/// same frame: in step, their frames would collide again and again.
-#[derive(Debug)]
-struct Jitter {
-    me: NodeId,
-    /// Number of pauses so far.
-    pauses: u16,
-}
-
-impl Jitter {
-    /// Returns a factor from 0.5 to 1.5 for a pause.
-    fn factor(&mut self) -> f64 {
-        self.pauses = self.pauses.wrapping_add(1);
-        // Multiples of the golden ratio are spread evenly (Knuth, volume 3, 6.4).
-        let spread = (self.me.0 ^ self.pauses.wrapping_mul(0x3C6F)).wrapping_mul(0x9E37);
-        0.5 + f64::from(spread) / 65_536.0
-    }
-}
-
 /// Time of the own clock at a moment, seconds since 1970.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
@@ -351,7 +334,7 @@ impl Trust {
             conflicts: BTreeMap::new(),
             checks: Checks::default(),
             clock: None,
-            jitter: Jitter { me, pauses: 0 },
+            jitter: Jitter::new(me),
             saves: 0,
             is_unsaved: false,
             is_renamed: false,

@@ -5,8 +5,8 @@
 //! numbers in a short frame. It asks the others until they have answered, and tells the lists to
 //! those that have older ones. A mesh that has no list, or whose nodes all have it, sends nothing.
 
-use super::Jitter;
 use super::frame::{KnownList, KnownLists};
+use super::jitter::Jitter;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::bounded::make_room;
@@ -62,7 +62,7 @@ impl Network {
     pub(super) fn new(authority: Authority, me: NodeId) -> Self {
         Self {
             me,
-            jitter: Jitter { me, pauses: 0 },
+            jitter: Jitter::new(me),
             authority,
             tells: 0,
             next_tell: Instant::default(),

@@ -7,6 +7,7 @@ use crate::frame::{self, Ack};
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::{Context, Filled};
+use ncmesh_wire::NodeId;
 
 /// Acknowledgments take links that bring nothing back if there are no others.
 const METRIC: Metric = Metric::Answered;
@@ -18,7 +19,13 @@ impl<C: Carrier> FileMulticast<C> {
     pub(super) fn fill_ack(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         while let Some(ack) = self.transfers.acks.due(cx.now).cloned() {
             let key = AckKey::of(&ack);
-            let Some(next) = cx.topology.next_hop(cx.me, ack.flow.source, METRIC) else {
+            // Link state may lack a path for a minute where links are poor or of one direction. The
+            // announcement came, so the way that it took is tried.
+            let next = cx.topology.next_hop(cx.me, ack.flow.source, METRIC);
+            let mut senders = self.transfers.announcements.heard_from(ack.flow);
+            let hears = |node: &NodeId| cx.topology.delivery(cx.me, *node) > 0.0;
+            let next = next.or_else(|| senders.find(hears));
+            let Some(next) = next else {
                 // The source may come back, so an own acknowledgment waits. One of another node may
                 // be given up.
                 let is_own = ack.receiver == cx.me;

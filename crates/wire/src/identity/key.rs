@@ -1,6 +1,5 @@
 //! Keys and signatures.
 
-use super::pair::PairKey;
 use crate::cursor::{Reader, Writer};
 use crate::record::{Kind, Malformed, Named, Value};
 use core::fmt;
@@ -75,14 +74,12 @@ impl SecretKey {
         PublicKey(self.0.verifying_key().to_bytes())
     }
 
-    /// Returns the key that the owner of this one shares with the owner of another; `None` if the
-    /// other is no key.
-    #[must_use]
-    pub fn pair_key(&self, other: &PublicKey) -> Option<PairKey> {
+    /// Returns what the owner of this key and the owner of another can both compute: X25519 (RFC
+    /// 7748) of both in Montgomery form; `None` if the other is no key.
+    pub(super) fn shared_with(&self, other: &PublicKey) -> Option<Zeroizing<[u8; 32]>> {
         let point = VerifyingKey::from_bytes(&other.0).ok()?.to_montgomery();
         let scalar = Zeroizing::new(self.0.to_scalar_bytes());
-        let shared = Zeroizing::new(point.mul_clamped(*scalar).to_bytes());
-        Some(PairKey::new(self, &shared, other))
+        Some(Zeroizing::new(point.mul_clamped(*scalar).to_bytes()))
     }
 
     /// Signs contents.

@@ -12,18 +12,23 @@ const CONTEXT: &str = "ncmesh 2026-11-28 tags of tunnelled packets";
 /// Key that two nodes share, and that no other node can compute.
 pub struct PairKey(Zeroizing<[u8; 32]>);
 
-impl PairKey {
-    /// Returns the key that the owner of `own` shares with the owner of `other`: X25519 (RFC 7748)
-    /// of both keys in Montgomery form, and both public keys, through the key derivation of BLAKE3.
-    pub(super) fn new(own: &SecretKey, shared: &[u8; 32], other: &PublicKey) -> Self {
+impl SecretKey {
+    /// Returns the key that the owner of this one shares with the owner of another: what both can
+    /// compute, and both public keys, through the key derivation of BLAKE3. `None` if the other is
+    /// no key.
+    #[must_use]
+    pub fn pair_key(&self, other: &PublicKey) -> Option<PairKey> {
+        let shared = self.shared_with(other)?;
         // Both ends must put the keys in the same order.
-        let mut publics = [own.public(), *other];
+        let mut publics = [self.public(), *other];
         publics.sort_unstable();
         let material = [*shared, publics[0].bytes(), publics[1].bytes()].concat();
         let material = Zeroizing::new(material);
-        Self(Zeroizing::new(blake3::derive_key(CONTEXT, &material)))
+        Some(PairKey(Zeroizing::new(blake3::derive_key(CONTEXT, &material))))
     }
+}
 
+impl PairKey {
     /// Returns the tag of a packet on its way from one of the two nodes to the other.
     #[must_use]
     pub fn tag(&self, from: NodeId, to: NodeId, packet: &[u8]) -> [u8; TAG_LEN] {
