@@ -38,8 +38,11 @@ pub struct Announcements {
 struct Kept {
     announcement: Announcement,
     heard_at: Instant,
-    /// Neighbours from which this version was heard, the first ones, in order.
+    /// Neighbours from which this version was heard before this node sent it, the first ones, in
+    /// order. Those that sent it later may have it from here.
     from: Vec<NodeId>,
+    /// Whether this node has sent this version.
+    is_sent: bool,
 }
 
 impl Default for Announcements {
@@ -75,7 +78,8 @@ impl Announcements {
                 return Admission::Full;
             }
             let announcement = announcement.clone();
-            self.kept.insert(flow, Kept { announcement, heard_at: now, from: Vec::new() });
+            let from = Vec::new();
+            self.kept.insert(flow, Kept { announcement, heard_at: now, from, is_sent: false });
             self.flood.publish(flow, version, now, rng);
         }
 
@@ -83,7 +87,8 @@ impl Announcements {
         if let Some(neighbour) = neighbour {
             let kept = self.kept.get_mut(&flow);
             let same = kept.filter(|kept| kept.announcement.version == version);
-            if let Some(kept) = same.filter(|kept| kept.from.len() < MAX_WAYS_BACK)
+            let has_room = |kept: &&mut Kept| !kept.is_sent && kept.from.len() < MAX_WAYS_BACK;
+            if let Some(kept) = same.filter(has_room)
                 && !kept.from.contains(&neighbour)
             {
                 kept.from.push(neighbour);
@@ -114,8 +119,8 @@ impl Announcements {
         open.filter(|a| a.phase == TransferPhase::Open).map(|a| &a.manifest)
     }
 
-    /// Returns the neighbours from which the latest announcement of a transfer came, the first one
-    /// first. From node to node they are a way back to the source.
+    /// Returns the neighbours from which the latest announcement of a transfer came before this
+    /// node sent it, the first one first. From node to node they are a way back to the source.
     pub(crate) fn heard_from(&self, flow: FlowId) -> impl Iterator<Item = NodeId> + '_ {
         self.kept.get(&flow).into_iter().flat_map(|kept| kept.from.iter().copied())
     }
@@ -160,6 +165,9 @@ impl Announcements {
     /// Notes that the announcement of `flow` was sent.
     pub(crate) fn note_sent(&mut self, flow: FlowId, now: Instant, rng: &mut impl RngCore) {
         self.flood.sent(&flow, now, rng);
+        if let Some(kept) = self.kept.get_mut(&flow) {
+            kept.is_sent = true;
+        }
     }
 
     /// Makes room for an announcement of `flow`; returns whether there is room. Unlike the
@@ -212,6 +220,35 @@ mod tests {
             manifest,
             receivers: vec![],
         }
+    }
+
+    #[test]
+    fn the_way_back_leads_over_nodes_that_had_the_announcement_before() {
+        let mut rng = stream(1, NodeId(1), "test", "announces");
+        let now = Instant::default();
+        let mut known = Announcements::default();
+        let mut first = announcement(1, 1);
+        let flow = first.manifest.flow;
+        let hear = |known: &mut Announcements, heard: &Announcement, node, rng: &mut _| {
+            known.admit(heard, Some(NodeId(node)), now, rng);
+        };
+        let ways =
+            |known: &Announcements| known.heard_from(flow).map(|node| node.0).collect::<Vec<_>>();
+        for node in [7, 5, 7] {
+            hear(&mut known, &first, node, &mut rng);
+        }
+        known.note_sent(flow, now, &mut rng);
+        hear(&mut known, &first, 9, &mut rng);
+        assert_eq!(ways(&known), [7, 5], "node 9 may have it from here");
+        let before = first.clone();
+        first.version.number += 1;
+        hear(&mut known, &first, 9, &mut rng);
+        hear(&mut known, &before, 5, &mut rng);
+        assert_eq!(ways(&known), [9]);
+        for node in 20..40 {
+            hear(&mut known, &first, node, &mut rng);
+        }
+        assert_eq!(ways(&known).len(), MAX_WAYS_BACK);
     }
 
     #[test]
