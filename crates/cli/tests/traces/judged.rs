@@ -192,10 +192,9 @@ fn verdict(datagram: &[u8]) -> &'static str {
     }
     let opened = match Cipher::Null.open(datagram, &mut scratch) {
         Err(OpenError::Version { .. }) => return "foreign_version",
+        // Nothing is known of what was sealed.
+        _ if is_sealed(datagram) => return "sealed",
         Err(_) => return "malformed",
-        Ok(_) if datagram[datagram.len() - frame::TAG_LEN..].iter().any(|byte| *byte != 0) => {
-            return "sealed";
-        }
         Ok(opened) => opened,
     };
     match summarise(REGISTRY, opened.header.sender, opened.service, opened.kind, opened.body) {
@@ -203,6 +202,12 @@ fn verdict(datagram: &[u8]) -> &'static str {
         None if is_described(opened.service, opened.kind) => "malformed",
         None => "unknown",
     }
+}
+
+/// Returns whether a datagram is as long as a frame, with a tag that is not the null cipher's.
+fn is_sealed(datagram: &[u8]) -> bool {
+    let tag = datagram.len().checked_sub(frame::TAG_LEN).map(|begin| &datagram[begin..]);
+    datagram.len() >= frame::OVERHEAD && tag.is_some_and(|tag| tag.iter().any(|byte| *byte != 0))
 }
 
 /// Returns whether frames of this kind are described, so that the dissector knows them.
