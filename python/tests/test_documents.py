@@ -39,9 +39,11 @@ def test_mc2_reaches_the_rate_that_its_page_says() -> None:
     assert names["result"].flows[0].packets_per_slot == pytest.approx(0.387, abs=0.0005)
 
 
-def test_the_example_scenario_is_one_with_one_file_and_with_several() -> None:
-    example, files = (tomllib.loads(block) for block in blocks("reference/scenarios.md", "toml"))
+def test_the_example_scenario_is_one_also_with_a_channel_and_with_several_files() -> None:
+    examples = blocks("reference/scenarios.md", "toml")
+    example, channel, files = (tomllib.loads(block) for block in examples)
     ncmesh.check(example, seed=1)
+    ncmesh.check(example | channel, seed=1)
     ncmesh.check(example | files, seed=1)
 
 
