@@ -19,7 +19,7 @@ impl Port {
     /// The first port, which every node has.
     pub const FIRST: Self = Self(0);
 
-    /// Returns the port at this place; `None` if no node has so many.
+    /// Returns the port at this place; `None` beyond [`MAX_PORTS`].
     #[must_use]
     pub fn new(place: usize) -> Option<Self> {
         u8::try_from(place).ok().filter(|_| place < MAX_PORTS).map(Self)

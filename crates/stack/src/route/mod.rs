@@ -177,7 +177,7 @@ impl Route {
         }
     }
 
-    /// Tells states of at most so many bytes less: hellos have become longer.
+    /// Lowers the bytes of states that a hello may tell: hellos have become longer.
     pub(crate) fn shorten(&mut self, by: usize) {
         self.longest = self.longest.saturating_sub(by);
     }
