@@ -25,18 +25,18 @@
 //! 3. **Lack.** It estimates what each next hop lacks: what that lacked when it was last heard,
 //!    less the packets sent since that should have arrived, which is their number times the share
 //!    that arrives ([`delivery`]).
-//! 4. **Data.** It sends a packet if a next hop lacks something, is not on trial, and has room: few
-//!    packets wait there to be sent on.
+//! 4. **Data.** It sends a packet if a next hop lacks something, its standing allows it, and it has
+//!    room: few packets wait there to be sent on.
 //! 5. **Poll.** If the next hops should lack nothing after this packet, it asks them for a report.
 //!    A question whose answer is late ([`AnswerTime`]) is repeated, after pauses that grow.
 //!
 //! | | cascade | braid |
 //! | --- | --- | --- |
-//! | whose turn it is | the transfer that was served longest ago, those in the background last | the flow that was served longest ago; at times real-time traffic before it |
+//! | whose turn it is | the transfer that was served longest ago, those in the background last | the flow that was served longest ago; real-time traffic goes first while it has precedence, else last |
 //! | it lacks something | more than 0.05 packets of a generation; what other nodes sent to it counts as well | a packet of the window; more than 0.6, if it is not known which |
 //! | it has room | it is a receiver, or fewer than 4 generations wait there for its own children | fewer than 8 packets should wait there |
-//! | what is sent | of the lowest generation that a child lacks. If this node does not hold it whole: only if each child that wants it lacks 8 packets. What serves poor links alone comes last | a packet that was lost for certain; else a new one, while fewer than 16 are uncertain; else a combination of those that may be lost; else a question. A packet of another flow may join it |
-//! | it is asked | with the packet after which no child should lack anything of that generation; at the end of a trial | with the last packet for now; if more are on their way here, once for several. A packet that the MAC acknowledges need not ask |
+//! | what is sent | of the lowest generation that a child lacks. If this node does not hold it whole: only if each child that wants it lacks 8 packets. What serves poor links alone comes last | real-time traffic, lost or new; else a packet that was lost for certain; else a new one, while fewer than 16 are uncertain; else a combination of those that may be lost; else a question. A packet of another flow may join it |
+//! | it is asked | with the packet after which no child should lack anything of that generation, if this node holds it whole; at the end of a trial | with the last packet for now; if more are on their way here, once for several. A packet that the MAC acknowledges need not ask |
 //! | steps 1 and 2 | `Cascade::fill_report`; `Cascade::next_packet`, `Flow::next_generation` | `Braid::fill`; `Braid::next`, `Flow::next` |
 //! | steps 3 to 5 | `Child::lacks`; `Flow::worth`, `Child::takes_data`; `Flow::note_sent`, `Child::is_poll_lost` | `Child::lacks`; `Flow::next`, `Child::can_take`; `Flow::fill`, `Child::is_overdue` |
 //!
@@ -57,7 +57,7 @@
 //!    |                    ^     <------   |
 //!    |                    |      heard    | answers are missing
 //!    |                    |               v
-//!    |                    |<-- heard -- Silent    short questions, and what was lost
+//!    |                    |<-- heard -- Silent    as Asked, its questions are empty
 //!    |                    |               |
 //!    | no word of         | heard, or     | more answers are missing
 //!    | many packets       | it gained     v
@@ -78,7 +78,7 @@
 //! | silent, on trial: missing answers | 2, 2: never just silent | 1.5, 4 |
 //! | on trial: packets without word, in vain | 64, 128 | 32, 64 |
 //! | least chance of a packet | 0.25: a child that says it hears nothing must not hold the channel | 0: this node leaves one that hears too little |
-//! | on trial, it gets | 32 packets after each pause; none before it was ever heard | what is overdue, as a question |
+//! | on trial, it gets | 32 packets after each pause, none before it was ever heard; late polls, which are packets, in any case | a question when one is overdue: an empty one if it is silent, too, else with what may be lost |
 //! | gone | not heard for 20 s, or never for 2 s over its share of frames that arrive | on trial, and not heard for 2 s |
 //!
 //! Counts are of what should have come: a question counts with the chance that it and its answer
