@@ -106,8 +106,8 @@ impl Active<'_> {
     pub fn handle_tx_report(&mut self, report: TxReport) {
         let port = self.port;
         let stack = &mut *self.stack;
-        let state = &mut stack.ports[port.index()];
-        let Some(OnAir { origin, kind, len, background }) = state.on_air.take() else { return };
+        let on_air = stack.ports[port.index()].on_air.take();
+        let Some(OnAir { origin, kind, len, background }) = on_air else { return };
         let slot = origin.slot;
         let service = stack.service_of(slot);
         let state = &mut stack.ports[port.index()];

@@ -341,7 +341,7 @@ impl Child {
         self.pending.entry(sent.generation).or_default().sent += 1.0;
         let now = sent.at;
         let was_on_trial = self.is_on_trial(now);
-        // Nobody could tell which of more packets a frame covers.
+        // This node remembers no more frames, and could not tell which of them are covered.
         if self.flight.len() >= 2 * MOST_IN_FLIGHT {
             self.land();
         }

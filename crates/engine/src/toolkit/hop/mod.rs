@@ -6,9 +6,9 @@
 //! they send, not in how they know that it is needed:
 //!
 //! - In the cascade each node chooses one *parent*, from which it takes a file. A node serves all
-//!   *children* that chose it. What it sends are packets of *generations*.
-//! - In braid a node chooses one next hop for each flow. What it sends are the packets of a window,
-//!   or combinations of them.
+//!   *children* that chose it. It sends packets of *generations*.
+//! - In braid a node chooses one next hop for each flow. It sends packets of a window, or
+//!   combinations of them.
 //!
 //! "Next hop" stands for both below, and "previous hop" for the parent. For each next hop a node
 //! keeps a record, `Child` in both engines: what the next hop had by its own last word, what was
