@@ -6,10 +6,10 @@
 
 use crate::admission::Admission;
 use crate::frame::{Announcement, TransferPhase, Version};
+use ncmesh_engine::Background;
 use ncmesh_engine::file::Manifest;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::flood::Flood;
-use ncmesh_engine::{Background, Context};
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
 use std::collections::BTreeMap;
@@ -143,13 +143,6 @@ impl Announcements {
         neighbours: impl Fn() -> I,
     ) {
         self.flood.drop_acknowledged(neighbours);
-    }
-
-    /// Stops repeating announcements that are due, and that all neighbours of a crowd have.
-    pub(crate) fn drop_served(&mut self, cx: &Context<'_>) {
-        if self.due(cx.now).is_some() {
-            self.flood.drop_served(cx.topology, cx.me, cx.now);
-        }
     }
 
     /// Returns the first time later than `after` at which an announcement falls due.

@@ -3,14 +3,9 @@
 //! Announcements must reach every node, and no broadcast is acknowledged. A node repeats a new item
 //! until it has overheard every neighbour send it too, or until it has sent it twelve times. Pauses
 //! between repetitions double, and are random so that neighbours do not stay in step.
-//!
-//! In a crowd that is too often: each node has dozens of neighbours, which all have the item from
-//! one another long before each was overheard. So a node that heard an item from many does not
-//! repeat it for neighbours that got it from others in all probability.
 
 use crate::rng::unit;
 use crate::time::{Duration, Instant};
-use crate::topology::Topology;
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,20 +23,6 @@ const MAX_SENDS: u8 = 12;
 /// Least transmissions of one version: there may be a neighbour that is not known yet.
 const MIN_SENDS: u8 = 2;
 
-/// Neighbours that were overheard to send an item from which on others may have served the rest.
-/// With 8, meshes of twenty nodes are a crowd, too, and a node that missed an item there begins
-/// late; with more, dense meshes repeat more. Dense meshes are as fast with both.
-const CROWD: usize = 12;
-/// Nodes that a neighbour hears better than this one from which on it is left to those. With 8, 2 %
-/// more packets are sent in dense meshes; with fewer, nodes at the edge get fewer copies.
-const NEARER: usize = 5;
-/// Share of its measured delivery that a link is believed to have while an item is flooded: all
-/// repeat it in the same moment.
-const DURING_FLOOD: f64 = 0.5;
-/// Probability to have missed all copies that is low enough. A neighbour that missed them hears of
-/// the next version.
-const MISSED: f64 = 0.01;
-
 /// Items that this node floods. Each has a key, and a version that grows.
 #[derive(Debug)]
 pub struct Flood<K, V> {
@@ -57,26 +38,6 @@ struct Item<V> {
     due: Instant,
     /// Neighbours that have this version or a later one.
     have: BTreeSet<NodeId>,
-}
-
-impl<V> Item<V> {
-    /// Returns whether a neighbour to which this node's link delivers the share `own` is served by
-    /// others.
-    fn is_served(&self, topology: &Topology, neighbour: NodeId, own: f64) -> bool {
-        if self.have.contains(&neighbour) {
-            return true;
-        }
-
-        // Several others reach it more easily.
-        let Some(state) = topology.state(neighbour) else { return false };
-        if state.hears.values().filter(|delivery| **delivery > own).count() >= NEARER {
-            return true;
-        }
-
-        // Or it has missed the copies of all that were overheard only in a rare case.
-        let deliveries = self.have.iter().map(|sender| topology.delivery(*sender, neighbour));
-        deliveries.map(|delivery| 1.0 - DURING_FLOOD * delivery).product::<f64>() <= MISSED
-    }
 }
 
 impl<K, V> Default for Flood<K, V> {
@@ -120,16 +81,6 @@ impl<K: Ord, V: Ord> Flood<K, V> {
         self.items.retain(|_, item| item.sent < MIN_SENDS || !is_known(item));
     }
 
-    /// Removes the items that are due to be repeated in a crowd, if each neighbour of `me` has them
-    /// in all probability.
-    pub fn drop_served(&mut self, topology: &Topology, me: NodeId, now: Instant) {
-        self.items.retain(|_, item| {
-            let is_repeated = item.due <= now && item.sent > 0 && item.have.len() >= CROWD;
-            let mut neighbours = topology.links_from(me);
-            !is_repeated || !neighbours.all(|(node, own)| item.is_served(topology, node, own))
-        });
-    }
-
     /// Returns the first time later than `after` at which an item is due.
     pub fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         self.items.values().map(|item| item.due).filter(|t| *t > after).min()
@@ -159,7 +110,6 @@ impl<K: Ord, V: Ord> Flood<K, V> {
 mod tests {
     use super::*;
     use crate::rng::stream;
-    use crate::testing::symmetric;
 
     #[test]
     fn an_item_is_repeated_until_all_neighbours_have_it() {
@@ -209,45 +159,5 @@ mod tests {
             sent += 1;
         }
         assert_eq!(sent, MAX_SENDS);
-    }
-
-    /// Returns whether node 1 repeats what it sent once and heard of nodes 2 to `heard`. All of
-    /// nodes 1 to 20 hear each other, and of node 21 what `links` say.
-    fn repeats(heard: u16, links: &[(u16, u16, f64)]) -> bool {
-        let pairs = (1..=20u16).flat_map(|a| (a + 1..=20).map(move |b| (a, b, 0.9)));
-        let topology = symmetric(&pairs.chain(links.iter().copied()).collect::<Vec<_>>());
-        let mut rng = stream(1, NodeId(1), "test", "flood");
-        let mut flood = Flood::new();
-        flood.publish("a", 1, Instant::default(), &mut rng);
-        flood.sent(&"a", Instant::default(), &mut rng);
-        (2..=heard).for_each(|node| flood.overheard(&"a", &1, NodeId(node)));
-        let now = flood.poll_timeout(Instant::default()).unwrap();
-        flood.drop_served(&topology, NodeId(1), now);
-        flood.due(now).count() > 0
-    }
-
-    #[test]
-    fn in_a_crowd_an_item_that_others_served_is_not_repeated() {
-        assert!(!repeats(13, &[]), "seven were not overheard, and have it from twelve others");
-        assert!(repeats(12, &[]), "eleven are no crowd");
-        assert!(repeats(20, &[(1, 21, 0.3)]), "node 21 hears this one alone");
-        assert!(repeats(20, &[(1, 21, 0.3), (2, 21, 0.8)]), "it may have missed both");
-        let better: Vec<_> = (2..=6).map(|node| (node, 21, 0.8)).collect();
-        assert!(
-            !repeats(20, &[better, vec![(1, 21, 0.3)]].concat()),
-            "five others serve it better"
-        );
-    }
-
-    #[test]
-    fn in_a_crowd_an_item_is_sent_once_at_least() {
-        let topology = symmetric(&(2..=20u16).map(|node| (1, node, 0.9)).collect::<Vec<_>>());
-        let mut rng = stream(1, NodeId(1), "test", "flood");
-        let mut flood = Flood::new();
-        flood.publish("a", 1, Instant::default(), &mut rng);
-        (2..=20).for_each(|node| flood.overheard(&"a", &1, NodeId(node)));
-        let now = flood.poll_timeout(Instant::default()).unwrap();
-        flood.drop_served(&topology, NodeId(1), now);
-        assert_eq!(flood.due(now).count(), 1);
     }
 }

@@ -200,7 +200,6 @@ impl<C: Carrier> Engine for FileMulticast<C> {
         }
 
         self.announce_closed(cx);
-        self.transfers.announcements.drop_served(cx);
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
@@ -209,7 +208,6 @@ impl<C: Carrier> Engine for FileMulticast<C> {
         self.announce_open(cx);
         self.announce_closed(cx);
         self.run_housekeeping(cx);
-        self.transfers.announcements.drop_served(cx);
     }
 
     fn poll_timeout(&self, after: Instant) -> Option<Instant> {
