@@ -28,7 +28,8 @@
 //! 4. **Data.** It sends a packet if a next hop lacks something, its standing allows it, and it has
 //!    room: few packets wait there to be sent on.
 //! 5. **Poll.** If the next hops should lack nothing after this packet, it asks them for a report.
-//!    A question whose answer is late ([`AnswerTime`]) is repeated, after pauses that grow.
+//!    A question whose answer is late ([`AnswerTime`]) is repeated. While no answer comes, the
+//!    pauses grow.
 //!
 //! | | cascade | braid |
 //! | --- | --- | --- |
@@ -52,7 +53,8 @@
 //! the MAC. The [`Standing`] of a next hop decides what it gets. The worst state that holds counts:
 //!
 //! ```text
-//!            heard              asked
+//!    +------------- asked ----------------+
+//!    |       heard              asked     v
 //!   New ------------> Answering ------> Asked
 //!    |                    ^     <------   |
 //!    |                    |      heard    | answers are missing
