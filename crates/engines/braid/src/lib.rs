@@ -538,16 +538,22 @@ impl Engine for Braid {
     fn handle_frame(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
         let packet_time = self.packet_time(cx.at.port);
         let port = cx.at.port;
+
+        // Any frame ends the silence that was kept for an answer: the node asked has spoken.
         if self.asked[port].take_if(|asked| *asked == frame.sender).is_some() {
             self.silence[port].end_answer();
         }
+
+        // If an answer of it is missing, now is the time to ask again.
         let children = self.flows.values_mut().filter_map(|flow| flow.child.as_mut());
         for child in children.filter(|child| child.node == frame.sender) {
             child.hear_elsewhere(packet_time, cx.now);
         }
+
         if matches!(frame.kind, DATA | PAIR) {
             self.traffic.note_frame(packet_time, cx.now);
         }
+
         match frame.kind {
             DATA => match Header::parse(frame.body) {
                 Ok((header, coded)) => {
@@ -695,10 +701,13 @@ impl Engine for Braid {
             OnAir::Data(ends, other) => {
                 self.packet_time[port].add(report.airtime);
                 let packet_time = self.packet_time(cx.at.port);
+
+                // The answer must not meet packets of a previous hop that does not hear it.
                 if self.asked[port].is_some_and(|next_hop| self.is_fed_by_hidden(cx, next_hop)) {
                     let until = self.answered_by(cx);
                     self.silence[port].leave_to_answer(until);
                 }
+
                 for ends in [Some(ends), other].into_iter().flatten() {
                     if let Some(flow) = self.flows.get_mut(&ends) {
                         if let Some(child) = &mut flow.child {
@@ -733,17 +742,22 @@ impl TunnelEngine for Braid {
     ) -> Result<(), PacketError> {
         let longest = self.longest(cx.mtu);
         check_packet(cx.me, to, packet, longest)?;
+
         if cx.topology.next_hop(cx.me, to, METRIC).is_none() {
             return Err(PacketError::NoPath(to));
         }
+
         if !self.can_send(to) {
             return Err(PacketError::Full);
         }
+
+        // A flow whose numbers are used up goes on as another one.
         if self.own(to).is_none_or(Flow::is_used_up) {
             self.begun += 1;
             let id = FlowInstance::new(cx, to, self.begun);
             self.begin(cx, id, 0);
         }
+
         let Some(flow) = self.flows.get_mut(&(cx.me, to)) else { return Err(PacketError::Full) };
         flow.heard_at = cx.now;
         flow.push(packet, longest + PREFIX, cx.now);

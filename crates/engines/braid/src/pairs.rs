@@ -38,6 +38,8 @@ impl Braid {
         let Next::Plain(packet) = next else { return None };
         let flow = self.flows.get(&ends)?;
         let child = flow.child.as_ref()?;
+
+        // Each next hop takes its own packet out of the sum, so it needs the other one.
         let here = self.flows.iter().filter(|(_, flow)| flow.goes_by(cx.at));
         let others = here.filter(|(other, _)| **other != ends);
         let others = others.filter_map(|(ends, other)| {
@@ -50,6 +52,7 @@ impl Braid {
             Some((*ends, next, [mine, their], other.sent_at))
         });
 
+        // If chances are equal, the flow that was served longest ago.
         let sum = |chances: &[f64; 2]| chances.iter().sum::<f64>();
         let worth = others.filter(|(_, _, chances, _)| sum(chances) >= LEAST_SEPARATED);
         let best = worth

@@ -311,6 +311,7 @@ impl Routed {
             }),
         }
 
+        // The scheme decides which of these fields follow the list.
         match routing {
             Routing::Ordered(_) => {}
             Routing::Belts(_, upstream) => {

@@ -130,8 +130,11 @@ impl BatchTurn {
     /// broadcast.
     pub(super) fn note_sent(&mut self, packet: TurnPacket) -> Option<NodeId> {
         self.scheduled -= 1.0;
+
+        // Combinations go to all, and each is another one: nothing of them is kept.
         let TurnPacket::Systematic(next) = packet else { return None };
         let all = self.all_packets();
+
         match &mut self.sending {
             Sending::Coded { next_systematic } => {
                 *next_systematic += 1;
