@@ -7,7 +7,7 @@
 use super::{Node, Start, stack_config};
 use crate::api::answers::Reloaded;
 use crate::api::types::{ApiError, ErrorCode, TunnelChange};
-use crate::config::{ConfigError, NodeConfig, RadioConfig, Rate};
+use crate::config::{ConfigError, NodeConfig, PortEntry, PortPlace};
 use crate::identity::{IdentityError, revocations};
 use ncmesh_engine::time::Instant;
 use ncmesh_engines::REGISTRY;
@@ -15,13 +15,6 @@ use ncmesh_stack::Stack;
 use ncmesh_stack::trust::TrustConfig;
 use ncmesh_wire::Salt;
 use ncmesh_wire::identity::Rejection;
-
-/// A change of the rate at which the radio sends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NewRate {
-    /// The rate; as fast as the radio takes frames if absent.
-    pub(crate) rate: Option<Rate>,
-}
 
 /// Gives a node another configuration.
 ///
@@ -97,11 +90,8 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         node.hooks.use_command(new.hook.clone());
     }
 
-    if let (RadioConfig::Port(old), RadioConfig::Port(port)) = (&mut running.radio, &new.radio)
-        && update(&mut old.rate, &port.rate)
-    {
-        changed("[radio] rate");
-        node.radio.rate = Some(NewRate { rate: port.rate });
+    for setting in node.reload_ports(&mut running, new) {
+        changed(&setting);
     }
 
     if let (Some(old), Some(new), Some(tunnel)) =
@@ -160,6 +150,14 @@ fn update<T: PartialEq + Clone>(old: &mut T, new: &T) -> bool {
     differs
 }
 
+/// Returns the name of the section that the ports of a configuration stand in.
+fn ports_section(new: &NodeConfig) -> &'static str {
+    match new.ports[..] {
+        [PortEntry { place: PortPlace::Radio, .. }] => "[radio]",
+        _ => "[[port]]",
+    }
+}
+
 /// Returns the sections and settings in which the new configuration still differs.
 fn others(running: &NodeConfig, new: &NodeConfig) -> Vec<String> {
     let sections = [
@@ -171,7 +169,7 @@ fn others(running: &NodeConfig, new: &NodeConfig) -> Vec<String> {
         ("[inbox] dir", running.inbox != new.inbox),
         ("[api]", (&running.api_socket, running.api_group) != (&new.api_socket, new.api_group)),
         ("[web]", running.web != new.web),
-        ("[radio]", running.radio != new.radio),
+        (ports_section(new), running.ports != new.ports),
         ("[tunnel]", running.tunnel != new.tunnel),
         ("[stream]", running.stream != new.stream),
         ("[link]", running.link != new.link),
@@ -198,7 +196,9 @@ pub(crate) fn refused(e: &ConfigError) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{CONFIG, node};
+    use super::super::PortChange;
     use super::*;
+    use ncmesh_engine::Port;
     use std::path::Path;
     use std::sync::mpsc;
 
@@ -236,11 +236,10 @@ mod tests {
         assert_eq!(log.try_recv(), Ok(tracing::Level::WARN));
         assert_eq!(node.inbox(), Some(&inbox));
         assert_eq!(node.inbox.limits.space.max_bytes, Some(1_000_000));
-        assert_eq!(
-            node.take_rate().and_then(|new| new.rate).map(|rate| rate.bits_per_second),
-            Some(5e6)
-        );
-        assert!(node.take_rate().is_none());
+        let [PortChange::Rate(Port::FIRST, Some(rate))] = node.take_port_changes()[..] else {
+            panic!("one rate has changed")
+        };
+        assert_eq!(rate.bits_per_second, 5e6);
 
         // Settings that wait for a restart are named each time, those that have changed are not.
         let again = node.reload(&file).unwrap();

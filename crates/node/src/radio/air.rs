@@ -1,8 +1,9 @@
 //! Radio of the channel emulator, as the lab's daemons have.
 
 use super::{Radio, RadioEvent};
-use crate::config::AirConfig;
-use crate::etherd::client::{EtherClient, EtherClientError, EtherEvent};
+use crate::config::{NodeConfig, PortEntry, RadioConfig};
+use crate::error::NodeError;
+use crate::etherd::client::{EtherClient, EtherEvent};
 use crate::etherd::datagram::{Access, Outcome};
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::{TxReport, TxResult};
@@ -14,18 +15,15 @@ pub struct AirRadio {
     client: EtherClient,
 }
 
-impl AirRadio {
-    /// Attaches to the emulator.
-    ///
-    /// # Errors
-    /// [`EtherClientError`]: there is no emulator, or it refuses this radio.
-    pub async fn attach(config: &AirConfig) -> Result<Self, EtherClientError> {
-        let client = EtherClient::attach(config.ether, config.token, config.index).await?;
-        Ok(Self { client })
-    }
-}
-
 impl Radio for AirRadio {
+    async fn open(config: &NodeConfig, entry: &PortEntry) -> Result<Self, NodeError> {
+        let RadioConfig::Air(air) = &entry.radio else {
+            let problem = "kind: is \"air\" for all ports or for none";
+            return Err(config.blame_port(entry.place, problem).into());
+        };
+        Ok(Self { client: EtherClient::attach(air.ether, air.token, air.index).await? })
+    }
+
     fn describe(&self) -> String {
         format!("air, radio {} of {}", self.client.radio(), self.client.radios())
     }

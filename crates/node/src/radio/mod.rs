@@ -17,7 +17,8 @@ pub mod survey;
 mod watch;
 mod ways;
 
-use crate::config::Rate;
+use crate::config::{NodeConfig, PortEntry, Rate};
+use crate::error::NodeError;
 use ncmesh_engine::TxReport;
 use ncmesh_wire::RadioAddress;
 use std::future::Future;
@@ -36,13 +37,52 @@ pub enum RadioEvent {
     Changed,
 }
 
+/// Interface on which a radio sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occupied {
+    /// Index of the interface.
+    pub index: u32,
+    /// Index of the bridge that it is a part of.
+    pub bridge: Option<u32>,
+}
+
+impl Occupied {
+    /// Returns whether both send on one interface, or one of them on the bridge that the other one
+    /// is a part of: frames would go out twice, and come back.
+    #[must_use]
+    pub fn overlaps(self, other: Self) -> bool {
+        self.index == other.index
+            || self.bridge == Some(other.index)
+            || other.bridge == Some(self.index)
+    }
+}
+
 /// Radio of a node. After any error it cannot be used any more.
-pub trait Radio {
+pub trait Radio: Sized {
+    /// Opens the radio of a port.
+    ///
+    /// # Errors
+    /// [`NodeError`]: why it cannot be opened.
+    fn open(
+        config: &NodeConfig,
+        entry: &PortEntry,
+    ) -> impl Future<Output = Result<Self, NodeError>>;
+
     /// Returns a description for people, for instance `udp on wlan0, port 7117`.
     fn describe(&self) -> String;
 
     /// Returns what keeps the radio from sending, or slows it down, and what to do about it.
     fn hints(&self) -> Vec<String>;
+
+    /// Returns whether frames pass it.
+    fn is_up(&self) -> bool {
+        true
+    }
+
+    /// Returns the interface on which it sends, if there is one.
+    fn occupied(&self) -> Option<Occupied> {
+        None
+    }
 
     /// Returns the address that frames for this node alone are to be sent to, if it can be told.
     fn address(&self) -> Option<RadioAddress>;

@@ -71,7 +71,7 @@ fn nodes_of_one_name_share_a_series() {
 #[tokio::test]
 async fn the_text_is_openmetrics() {
     let (mut node, _calls, _dir) = node();
-    assert_eq!(node.handle_datagram(&[0; 60]), Heard::Dropped);
+    assert_eq!(node.handle_datagram(Port::FIRST, &[0; 60]), Heard::Dropped);
     let text = node.metrics().unwrap();
     let line = |line: &str| assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
     line("# TYPE ncmesh_dropped_frames counter");
