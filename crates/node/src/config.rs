@@ -33,8 +33,8 @@ use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_stack::share::ShareConfig;
 use ncmesh_wire::{Key, NodeId};
-pub use ports::{PortEntry, PortPlace};
 use ports::WrongPort;
+pub use ports::{PortEntry, PortPlace};
 use position::Place;
 pub use radio::{AirConfig, BroadcastRate, PortConfig, PortKind, RadioConfig, Rate};
 use serde::Deserialize;
@@ -462,11 +462,7 @@ impl ConfigText {
         let WrongPort { place, problem } = wrong;
         match place {
             Some(place) => self.blame_entry(*place, problem),
-            None => ConfigError {
-                file: self.file.clone(),
-                line: None,
-                problem: problem.clone(),
-            },
+            None => ConfigError { file: self.file.clone(), line: None, problem: problem.clone() },
         }
     }
 
@@ -485,7 +481,7 @@ impl ConfigText {
 
         // Where the parser does not know the key, the line that was found does.
         let by_span = e.span().and_then(|span| key_at(&self.text, span.start));
-        let on_line = || locate::key_on(self.text.lines().nth(line? - 1)?);
+        let on_line = || key_on(self.text.lines().nth(line? - 1)?);
         let problem = in_words(by_span.or_else(on_line), &problem).into_owned();
         ConfigError { file: self.file.clone(), line, problem }
     }

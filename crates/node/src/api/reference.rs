@@ -2,8 +2,8 @@
 
 use super::types::{
     Coding, Direction, Flow, Hold, Hooks, KeptParts, Peer, PeerPort, PortState, Problem, Receiver,
-    State, Status, Stopped, Stream, StreamQueue, StreamReceiving, StreamSending, Traffic, Transfer, Tunnel,
-    TunnelRoute,
+    State, Status, Stopped, Stream, StreamQueue, StreamReceiving, StreamSending, Traffic, Transfer,
+    Tunnel, TunnelRoute,
 };
 use ncmesh_stack::ControlUsage;
 use schemars::generate::SchemaSettings;

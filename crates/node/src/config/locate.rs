@@ -62,11 +62,7 @@ fn first_quoted(problem: &str) -> Option<&str> {
 
 /// Returns the line of a section's header, and the section's settings, of the one that `before`
 /// others of this name stand before.
-fn settings<'a>(
-    text: &'a str,
-    section: &str,
-    before: usize,
-) -> Option<(usize, Vec<Setting<'a>>)> {
+fn settings<'a>(text: &'a str, section: &str, before: usize) -> Option<(usize, Vec<Setting<'a>>)> {
     let mut lines = (1..).zip(text.lines().map(str::trim));
     let mut heads = lines.by_ref().filter(|(_, line)| section_name(line) == Some(section));
     let (head, _) = heads.nth(before)?;

@@ -67,8 +67,7 @@ impl PortEntry {
         let mut settings = table.as_table().cloned().ok_or("must be a table, [[port]]")?;
         let name = settings.remove_entry("name");
         let words = |e: toml::de::Error| e.message().trim_end().replace('\n', "; ");
-        let PortNaming { name } =
-            toml::Table::from_iter(name).try_into().map_err(words)?;
+        let PortNaming { name } = toml::Table::from_iter(name).try_into().map_err(words)?;
         let radio = RadioConfig::deserialize(settings).map_err(words)?;
         let name = name.unwrap_or_else(|| default_name(&radio));
         Ok(Self { name, radio, place: PortPlace::Port(place) })

@@ -3,7 +3,7 @@
 use crate::config::{NodeConfig, PortEntry, Rate};
 use crate::error::NodeError;
 use crate::node::{Filled, Heard, Node, PortChange, PortNews};
-use crate::radio::{Radio, RadioEvent};
+use crate::radio::{Occupied, Radio, RadioEvent};
 use ncmesh_engine::Port;
 use std::future::{pending, poll_fn};
 use std::io;
@@ -92,19 +92,21 @@ impl<R: Radio> Radios<R> {
     /// [`NodeError`]: why one of them cannot be opened, or not beside another one.
     pub(super) async fn open(config: &NodeConfig) -> Result<Self, NodeError> {
         let mut all: Vec<Driven<R>> = Vec::new();
+        let mut taken: Vec<(Occupied, &str)> = Vec::new();
         for (place, entry) in config.ports.iter().enumerate() {
             let Some(port) = Port::new(place) else { break };
+            // Looked at first: the sockets of an earlier port would be in the way.
+            if let Some(own) = R::locate(entry) {
+                let other = taken.iter().find(|(other, _)| own.overlaps(*other));
+                if let Some((_, other)) = other {
+                    let problem = format!("interface: {}", overlap(other));
+                    return Err(config.blame_port(entry.place, &problem).into());
+                }
+                taken.push((own, &entry.name));
+            }
             all.push(Driven::new(port, entry, R::open(config, entry).await?));
         }
-
-        let mut radios = Self { all, closed: Vec::new(), first: 0, frame: Vec::new() };
-        radios.find_overlaps();
-        let overlaps = |one: &Driven<R>| Some((one.entry.clone(), one.overlaps.clone()?));
-        if let Some((entry, other)) = radios.all.iter().find_map(overlaps) {
-            let problem = format!("interface: {}", overlap(&other));
-            return Err(config.blame_port(entry.place, &problem).into());
-        }
-        Ok(radios)
+        Ok(Self { all, closed: Vec::new(), first: 0, frame: Vec::new() })
     }
 
     /// Returns the descriptions of all.

@@ -83,11 +83,6 @@ impl Slots {
         self.named().find(|(_, other, _)| *other == name).map(|(port, ..)| port)
     }
 
-    /// Returns the name of a port.
-    pub(super) fn name_of(&self, port: Port) -> &str {
-        self.all.get(port.index()).and_then(|slot| slot.name.as_deref()).unwrap_or_default()
-    }
-
     /// Returns what keeps ports from sending, and what to do.
     pub(super) fn hints(&self) -> impl Iterator<Item = &String> {
         self.named().flat_map(|(_, _, slot)| &slot.news.hints)
@@ -95,7 +90,8 @@ impl Slots {
 
     /// Returns the descriptions of all ports as one.
     pub(super) fn description(&self) -> String {
-        let all: Vec<&str> = self.named().map(|(.., slot)| slot.news.description.as_str()).collect();
+        let all: Vec<&str> =
+            self.named().map(|(.., slot)| slot.news.description.as_str()).collect();
         all.join("; ")
     }
 
@@ -254,11 +250,7 @@ impl Node {
         let way = self.stack.port_to(node);
         let heard = self.ports.named().filter_map(|(port, name, _)| {
             let (_, delivery) = self.stack.inbound_on(port).find(|(other, _)| *other == node)?;
-            Some(PeerPort {
-                port: name.to_owned(),
-                delivery_from: delivery,
-                way: port == way,
-            })
+            Some(PeerPort { port: name.to_owned(), delivery_from: delivery, way: port == way })
         });
         heard.collect()
     }

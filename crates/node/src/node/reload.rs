@@ -195,8 +195,8 @@ pub(crate) fn refused(e: &ConfigError) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{CONFIG, node};
     use super::super::PortChange;
+    use super::super::tests::{CONFIG, node};
     use super::*;
     use ncmesh_engine::Port;
     use std::path::Path;

@@ -371,7 +371,10 @@ async fn who_speaks_another_version_is_named_with_what_to_do() {
     assert_eq!((node.status().wire_version, node.status().strangers.len()), (2, 0));
     // In a frame of another version only the version and the sender can be read.
     for (version, sender) in [(1, 7), (3, 8)] {
-        assert_eq!(node.handle_datagram(Port::FIRST, &[0xC0 | version, 0, sender, 0xFF]), Heard::Dropped);
+        assert_eq!(
+            node.handle_datagram(Port::FIRST, &[0xC0 | version, 0, sender, 0xFF]),
+            Heard::Dropped
+        );
     }
     assert_eq!(node.status().strangers, BTreeMap::from([(7, 1), (8, 3)]));
     let hints = node.status().hints;

@@ -4,6 +4,7 @@
 //! The configuration has a name or a pattern of names. An interface that was taken stays the one
 //! until it is gone or has a name that does not fit.
 
+use super::Occupied;
 use crate::config::PortPlace;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use rtnetlink::packet_route::link::{
@@ -137,9 +138,10 @@ impl Interface {
         self.part_of == Some(InfoPortKind::Bridge)
     }
 
-    /// Returns the index of the bridge that takes the frames that arrive on it.
-    pub(super) fn bridge(&self) -> Option<u32> {
-        self.controller.filter(|_| self.is_bridge_port())
+    /// Returns which interface it is, and whose bridge's, for comparison with other ports.
+    pub(super) fn occupied(&self) -> Option<Occupied> {
+        let bridge = self.controller.filter(|_| self.is_bridge_port());
+        self.index.map(|index| Occupied { index, bridge })
     }
 
     /// Returns whether batman-adv uses it.

@@ -79,6 +79,12 @@ pub trait Radio: Sized {
         true
     }
 
+    /// Returns the interface on which the radio of a port would send, if there is one.
+    fn locate(entry: &PortEntry) -> Option<Occupied> {
+        let _ = entry;
+        None
+    }
+
     /// Returns the interface on which it sends, if there is one.
     fn occupied(&self) -> Option<Occupied> {
         None

@@ -753,9 +753,13 @@ impl Radio for Port {
         self.trouble().is_none() && self.is_bound()
     }
 
+    fn locate(entry: &PortEntry) -> Option<Occupied> {
+        // An error shows when the radio is opened.
+        Watch::look(&entry.port()?.interface).ok()?.occupied()
+    }
+
     fn occupied(&self) -> Option<Occupied> {
-        let interface = self.watch.interface();
-        interface.index().map(|index| Occupied { index, bridge: interface.bridge() })
+        self.watch.interface().occupied()
     }
 
     fn set_rate(&mut self, rate: Option<Rate>) {
