@@ -12,6 +12,9 @@ use std::task::Poll;
 /// Largest number of frames read at once, so that other events have their turn.
 const BURST: usize = 32;
 
+/// Mistake of ports of which some are of the lab's emulator.
+const MIXED: &str = "kind: it is \"air\" for all ports or for none";
+
 /// All radios of a node.
 pub(super) struct Radios<R> {
     all: Vec<Driven<R>>,
@@ -67,7 +70,7 @@ impl<R: Radio> Driven<R> {
 
     /// Handles the frame that was heard.
     fn handle_frame(&mut self, node: &mut Node) {
-        // What another port hears too would be counted as two ways to a neighbour.
+        // A frame that another port hears too would make two ways of one.
         if self.overlaps.is_some() {
             return;
         }
@@ -95,16 +98,22 @@ impl<R: Radio> Radios<R> {
         let mut taken: Vec<(Occupied, &str)> = Vec::new();
         for (place, entry) in config.ports.iter().enumerate() {
             let Some(port) = Port::new(place) else { break };
+            let wrong = |problem: &str| config.blame_port(entry.place, problem).into();
+            let settings = R::settings(entry).ok_or_else(|| wrong(MIXED))?;
             // Looked at first: the sockets of an earlier port would be in the way.
-            if let Some(own) = R::locate(entry) {
+            if let Some(own) = R::locate(settings) {
                 let other = taken.iter().find(|(other, _)| own.overlaps(*other));
                 if let Some((_, other)) = other {
-                    let problem = format!("interface: {}", overlap(other));
-                    return Err(config.blame_port(entry.place, &problem).into());
+                    return Err(wrong(&format!("interface: {}", overlap(other))));
                 }
                 taken.push((own, &entry.name));
             }
-            all.push(Driven::new(port, entry, R::open(config, entry).await?));
+
+            let radio = R::open(settings, entry.place).await.map_err(|e| match e {
+                e if R::is_setting(&e) => wrong(&e.to_string()),
+                e => e.into(),
+            })?;
+            all.push(Driven::new(port, entry, radio));
         }
         Ok(Self { all, closed: Vec::new(), first: 0, frame: Vec::new() })
     }
@@ -230,19 +239,23 @@ impl<R: Radio> Radios<R> {
     /// Opens the radios that are closed, as far as that is possible now.
     pub(super) async fn open_closed(&mut self, node: &mut Node) {
         for (port, entry) in core::mem::take(&mut self.closed) {
-            match R::open(node.configuration(), &entry).await {
-                Ok(radio) => self.all.push(Driven::new(port, &entry, radio)),
+            let name = &entry.name;
+            let opened = match R::settings(&entry) {
+                Some(settings) => R::open(settings, entry.place).await.map_err(|e| e.to_string()),
+                None => Err(MIXED.to_owned()),
+            };
+            match opened {
+                Ok(radio) => {
+                    self.all.push(Driven::new(port, &entry, radio));
+                    self.tell(node);
+                }
                 Err(e) => {
-                    let name = &entry.name;
-                    let problem = format!("the port {name} is closed, and tried again: {e}");
                     let description = format!("closed, {name}");
-                    let hints = vec![problem];
+                    let hints = vec![format!("the port {name} is closed, and tried again: {e}")];
                     node.handle_port_news(port, PortNews { description, hints, is_up: false });
                     self.closed.push((port, entry));
-                    continue;
                 }
             }
-            self.tell(node);
         }
     }
 

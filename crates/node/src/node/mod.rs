@@ -321,13 +321,28 @@ impl Node {
             }
             None => Heard::Dropped,
         };
-        self.ports.count_heard(port, heard, datagram.len());
+        self.ports.count_heard(port, heard != Heard::Dropped, datagram.len());
         heard
     }
 
     /// Outcome of the frame filled last for a port.
     pub fn handle_tx_report(&mut self, port: Port, report: TxReport) {
         self.stack.at(self.clock.now(), &mut self.storage).on(port).handle_tx_report(report);
+    }
+
+    /// Takes what the radio of a port tells of itself.
+    pub fn handle_port_news(&mut self, port: Port, news: PortNews) {
+        let now = self.clock.now();
+        // With one port there is no other way: its neighbours stay known while it is down.
+        if self.ports.are_several() {
+            self.stack.at(now, &mut self.storage).set_port_up(port, news.is_up);
+        }
+        self.ports.take_news(port, news);
+    }
+
+    /// Returns the changes that the radios are to make, once each.
+    pub(crate) fn take_port_changes(&mut self) -> Vec<PortChange> {
+        core::mem::take(&mut self.ports.changes)
     }
 
     /// Whether there is something to transmit on a port.

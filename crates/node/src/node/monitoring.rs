@@ -11,7 +11,7 @@ pub(super) fn device(node: &Node) -> Value {
     let uptime = node.clock.now().as_secs_f64() as u64;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let mtu = node.configuration().mtu();
-    let ports = node.port_states().into_iter().map(|port| {
+    let ports = node.ports.states(&node.stack).into_iter().map(|port| {
         let PortValues { sent, sent_bytes, heard, heard_bytes, dropped, .. } = port.values;
         json!({
             "name": port.radio,

@@ -4,10 +4,10 @@
 //! that can change take effect at once. The answer names all others that differ; they take effect
 //! with the next start.
 
-use super::{Node, Start, stack_config};
+use super::{Node, PortChange, PortNews, Start, stack_config};
 use crate::api::answers::Reloaded;
 use crate::api::types::{ApiError, ErrorCode, TunnelChange};
-use crate::config::{ConfigError, NodeConfig, PortEntry, PortPlace};
+use crate::config::{ConfigError, NodeConfig, PortEntry, PortPlace, RadioConfig};
 use crate::identity::{IdentityError, revocations};
 use ncmesh_engine::time::Instant;
 use ncmesh_engines::REGISTRY;
@@ -90,7 +90,7 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         node.hooks.use_command(new.hook.clone());
     }
 
-    for setting in node.reload_ports(&mut running, new) {
+    for setting in reload_ports(node, &mut running, new) {
         changed(&setting);
     }
 
@@ -131,6 +131,59 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
     tracing::info!("configuration read again: {answer}");
     node.configuration = running;
     Ok(answer)
+}
+
+/// Changes the ports to those of another configuration, and `running` with them: always their
+/// rates, and all else where they are in `[[port]]` and keep the length of the largest frame.
+/// Returns the names of what has changed.
+fn reload_ports(node: &mut Node, running: &mut NodeConfig, new: &NodeConfig) -> Vec<String> {
+    let mut changed = Vec::new();
+    for old in &mut running.ports {
+        let new = new.ports.iter().find(|new| is_same(old, new)).map(|new| &new.radio);
+        let (RadioConfig::Port(radio), Some(RadioConfig::Port(new))) = (&mut old.radio, new) else {
+            continue;
+        };
+        if radio.rate != new.rate {
+            radio.rate = new.rate;
+            let port = node.ports.find(&old.name).unwrap_or_default();
+            node.ports.changes.push(PortChange::Rate(port, new.rate));
+            changed.push(format!("{} rate", old.place));
+        }
+    }
+
+    if !is_list(running) || !is_list(new) || running.mtu() != new.mtu() {
+        return changed;
+    }
+    // Ports go before others come: these may need what those hold.
+    let stays =
+        |old: &PortEntry| new.ports.iter().any(|new| is_same(old, new) && old.radio == new.radio);
+    for old in running.ports.iter().filter(|old| !stays(old)) {
+        if let Some(port) = node.ports.find(&old.name) {
+            node.handle_port_news(port, PortNews::default());
+            node.ports.leave(port);
+            changed.push(format!("[[port]] {}", old.name));
+        }
+    }
+    for entry in &new.ports {
+        if node.ports.find(&entry.name).is_none()
+            && node.ports.take(entry, &mut node.stack, node.clock.now()).is_some()
+            && !changed.iter().any(|name| *name == format!("[[port]] {}", entry.name))
+        {
+            changed.push(format!("[[port]] {}", entry.name));
+        }
+    }
+    running.ports.clone_from(&new.ports);
+    changed
+}
+
+/// Returns whether an entry of the new configuration is about a port of the old one.
+fn is_same(old: &PortEntry, new: &PortEntry) -> bool {
+    old.name == new.name || (old.place, new.place) == (PortPlace::Radio, PortPlace::Radio)
+}
+
+/// Returns whether all ports stand in `[[port]]`.
+fn is_list(config: &NodeConfig) -> bool {
+    config.ports.iter().all(|port| matches!(port.place, PortPlace::Port(_)))
 }
 
 /// Checks what only the stack and the engines can check.
@@ -195,7 +248,6 @@ pub(crate) fn refused(e: &ConfigError) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PortChange;
     use super::super::tests::{CONFIG, node};
     use super::*;
     use ncmesh_engine::Port;

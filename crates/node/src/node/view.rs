@@ -53,7 +53,7 @@ impl Node {
             identity: self.identity(),
             radio: self.ports.description(),
             mtu: self.configuration.mtu(),
-            ports: self.port_states(),
+            ports: self.ports.states(&self.stack),
             inbox: self.inbox().cloned(),
             values: NodeValues {
                 uptime_s: self.clock.now().as_secs_f64(),
@@ -210,7 +210,7 @@ impl Node {
                     .find(|liar| liar.node == node)
                     .map(|liar| liar.packets),
             },
-            ports: self.ways_to(node),
+            ports: self.ports.ways_to(node, &self.stack),
             next_hop: path.first().map(|next| self.name_of(*next)),
             wire_versions: self
                 .stack

@@ -1,9 +1,8 @@
 //! Radio of the channel emulator, as the lab's daemons have.
 
 use super::{Radio, RadioEvent};
-use crate::config::{NodeConfig, PortEntry, RadioConfig};
-use crate::error::NodeError;
-use crate::etherd::client::{EtherClient, EtherEvent};
+use crate::config::{AirConfig, PortEntry, PortPlace, RadioConfig};
+use crate::etherd::client::{EtherClient, EtherClientError, EtherEvent};
 use crate::etherd::datagram::{Access, Outcome};
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::{TxReport, TxResult};
@@ -16,11 +15,18 @@ pub struct AirRadio {
 }
 
 impl Radio for AirRadio {
-    async fn open(config: &NodeConfig, entry: &PortEntry) -> Result<Self, NodeError> {
-        let RadioConfig::Air(air) = &entry.radio else {
-            let problem = "kind: is \"air\" for all ports or for none";
-            return Err(config.blame_port(entry.place, problem).into());
-        };
+    type Settings = AirConfig;
+    type Error = EtherClientError;
+
+    fn settings(entry: &PortEntry) -> Option<&AirConfig> {
+        match &entry.radio {
+            RadioConfig::Air(air) => Some(air),
+            RadioConfig::Port(_) => None,
+        }
+    }
+
+    /// Attaches to the emulator.
+    async fn open(air: &AirConfig, _: PortPlace) -> Result<Self, EtherClientError> {
         Ok(Self { client: EtherClient::attach(air.ether, air.token, air.index).await? })
     }
 

@@ -4,7 +4,6 @@
 //! The configuration has a name or a pattern of names. An interface that was taken stays the one
 //! until it is gone or has a name that does not fit.
 
-use super::Occupied;
 use crate::config::PortPlace;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use rtnetlink::packet_route::link::{
@@ -25,6 +24,26 @@ const MAX_RESOLVED: usize = 4096;
 /// Hardware address of an interface on Ethernet or Wi-Fi.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mac(pub(super) [u8; 6]);
+
+/// Interface on which a radio sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occupied {
+    /// Index of the interface.
+    pub index: u32,
+    /// Index of the bridge that it is a part of.
+    pub bridge: Option<u32>,
+}
+
+impl Occupied {
+    /// Returns whether both send on one interface, or one of them on the bridge that the other one
+    /// is a part of: frames would go out twice, and come back.
+    #[must_use]
+    pub fn overlaps(self, other: Self) -> bool {
+        self.index == other.index
+            || self.bridge == Some(other.index)
+            || other.bridge == Some(self.index)
+    }
+}
 
 /// State of the interface that a port uses.
 #[derive(Debug)]

@@ -17,10 +17,12 @@ pub mod survey;
 mod watch;
 mod ways;
 
-use crate::config::{NodeConfig, PortEntry, Rate};
+use crate::config::{PortEntry, PortPlace, Rate};
 use crate::error::NodeError;
+pub use interface::Occupied;
 use ncmesh_engine::TxReport;
 use ncmesh_wire::RadioAddress;
+use std::fmt;
 use std::future::Future;
 use std::io;
 
@@ -37,36 +39,30 @@ pub enum RadioEvent {
     Changed,
 }
 
-/// Interface on which a radio sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Occupied {
-    /// Index of the interface.
-    pub index: u32,
-    /// Index of the bridge that it is a part of.
-    pub bridge: Option<u32>,
-}
-
-impl Occupied {
-    /// Returns whether both send on one interface, or one of them on the bridge that the other one
-    /// is a part of: frames would go out twice, and come back.
-    #[must_use]
-    pub fn overlaps(self, other: Self) -> bool {
-        self.index == other.index
-            || self.bridge == Some(other.index)
-            || other.bridge == Some(self.index)
-    }
-}
-
 /// Radio of a node. After any error it cannot be used any more.
 pub trait Radio: Sized {
-    /// Opens the radio of a port.
+    /// Settings of such a radio.
+    type Settings;
+    /// Reason why it cannot be opened.
+    type Error: Into<NodeError> + fmt::Display;
+
+    /// Returns the settings of a port; `None` if they are of another kind of radio.
+    fn settings(entry: &PortEntry) -> Option<&Self::Settings>;
+
+    /// Opens a radio, whose settings stand at `place`.
     ///
     /// # Errors
-    /// [`NodeError`]: why it cannot be opened.
+    /// [`Self::Error`]: why it cannot be opened.
     fn open(
-        config: &NodeConfig,
-        entry: &PortEntry,
-    ) -> impl Future<Output = Result<Self, NodeError>>;
+        settings: &Self::Settings,
+        place: PortPlace,
+    ) -> impl Future<Output = Result<Self, Self::Error>>;
+
+    /// Returns whether an error is that of a setting, with whose name its message begins.
+    fn is_setting(error: &Self::Error) -> bool {
+        let _ = error;
+        false
+    }
 
     /// Returns a description for people, for instance `udp on wlan0, port 7117`.
     fn describe(&self) -> String;
@@ -79,9 +75,9 @@ pub trait Radio: Sized {
         true
     }
 
-    /// Returns the interface on which the radio of a port would send, if there is one.
-    fn locate(entry: &PortEntry) -> Option<Occupied> {
-        let _ = entry;
+    /// Returns the interface on which a radio of these settings would send, if there is one.
+    fn locate(settings: &Self::Settings) -> Option<Occupied> {
+        let _ = settings;
         None
     }
 

@@ -27,8 +27,7 @@ use super::watch::Watch;
 use super::ways::Way;
 use super::{Occupied, Radio, RadioEvent, nl80211};
 use crate::alarm::Alarm;
-use crate::config::{BroadcastRate, NodeConfig, PortConfig, PortEntry, PortPlace, Rate};
-use crate::error::NodeError;
+use crate::config::{BroadcastRate, PortConfig, PortEntry, PortPlace, Rate};
 use ncmesh_engine::{TxReport, TxResult};
 use ncmesh_wire::{LongAddress, RadioAddress, ShortAddress};
 use nix::ifaddrs::getifaddrs;
@@ -358,8 +357,8 @@ impl Port {
                 let name = self.name();
                 let written = self.written;
                 self.rate_problem = Some(format!(
-                    "{name} does not take {written} broadcast_rate: {e}; it is for radios in ad-hoc \
-                     or mesh mode, with a rate of their band, and needs CAP_NET_ADMIN; see \
+                    "{name} does not take {written} broadcast_rate: {e}; it is for radios in \
+                     ad-hoc or mesh mode, with a rate of their band, and needs CAP_NET_ADMIN; see \
                      `ncmesh doctor --radio`"
                 ));
             }
@@ -730,15 +729,19 @@ impl Port {
 }
 
 impl Radio for Port {
-    async fn open(config: &NodeConfig, entry: &PortEntry) -> Result<Self, NodeError> {
-        let Some(port) = entry.port() else {
-            let problem = "kind: is \"air\" for all ports or for none";
-            return Err(config.blame_port(entry.place, problem).into());
-        };
-        Self::of(port, entry.place).map_err(|e| match e {
-            e if e.is_setting() => config.blame_port(entry.place, &e.to_string()).into(),
-            e => e.into(),
-        })
+    type Settings = PortConfig;
+    type Error = PortError;
+
+    fn settings(entry: &PortEntry) -> Option<&PortConfig> {
+        entry.port()
+    }
+
+    async fn open(config: &PortConfig, written: PortPlace) -> Result<Self, PortError> {
+        Self::of(config, written)
+    }
+
+    fn is_setting(error: &PortError) -> bool {
+        error.is_setting()
     }
 
     fn describe(&self) -> String {
@@ -753,9 +756,9 @@ impl Radio for Port {
         self.trouble().is_none() && self.is_bound()
     }
 
-    fn locate(entry: &PortEntry) -> Option<Occupied> {
+    fn locate(config: &PortConfig) -> Option<Occupied> {
         // An error shows when the radio is opened.
-        Watch::look(&entry.port()?.interface).ok()?.occupied()
+        Watch::look(&config.interface).ok()?.occupied()
     }
 
     fn occupied(&self) -> Option<Occupied> {
