@@ -118,8 +118,12 @@ fn ports_that_would_send_on_one_interface_are_refused() {
         assert_fails(&node.daemon().output().unwrap(), 3, &words);
     }
 
-    // An interface that gets into the bridge later is not used any more.
+    // An interface that gets into the bridge later is not used any more. Without another one the
+    // bridge would have no carrier.
     segment.ip(1, "link set mesh0 nomaster");
+    segment.ip(1, "link add spare0 type veth peer name spare1");
+    segment.ip(1, "link set spare1 up");
+    segment.ip(1, "link set spare0 up master br-lan");
     let mut late = node(&segment, dir.path(), 1, &on(&["br-lan", "mesh0"]));
     late.start();
     wait_until("both are up", || late.status().ports.iter().all(|port| port.up));

@@ -185,7 +185,7 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         clock: _,
         state: _,
         handle: _,
-        radio: _,
+        ports: _,
         set_log: _,
     } = node;
     let [last_heard, coding_stopped, neighbors] = noted.sizes();

@@ -6,6 +6,7 @@ use crate::config::NodeConfig;
 use crate::node::Heard;
 use axum::Router;
 use axum::routing::get;
+use ncmesh_engine::Port;
 use ncmesh_test_support::skip;
 use serde_json::Value;
 use std::collections::BTreeSet;
