@@ -12,7 +12,7 @@ mod measure;
 pub(crate) mod metrics;
 mod monitoring;
 mod names;
-mod neighbors;
+mod neighbours;
 mod path;
 mod ports;
 mod reload;
@@ -52,7 +52,7 @@ use ncmesh_host::gateway::StackMesh;
 use ncmesh_stack::trust::TrustConfig;
 use ncmesh_stack::{Active, ConfigError, Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Versions};
-use neighbors::Noted;
+use neighbours::Noted;
 pub(crate) use ports::PortChange;
 pub use ports::PortNews;
 use ports::Slots;
@@ -288,7 +288,7 @@ impl Node {
         self.stack.at(now, &mut self.storage).set_clock(unix_s());
         // The log has a line for each change, not for each frame.
         self.noted.log_coding(&self.stack);
-        self.noted.log_neighbors(&self.stack, now);
+        self.noted.log_neighbours(&self.stack, now);
         self.noted.forget_unknown(&self.stack);
 
         // Looking at the disk is rare, and goes on on another thread.
@@ -363,7 +363,7 @@ impl Node {
         }
         let filled = self.stack.at(self.clock.now(), &mut self.storage).on(port).fill(out)?;
         self.ports.count_sent(port, out.len());
-        let to = filled.to.and_then(|neighbor| self.stack.address_on(port, neighbor));
+        let to = filled.to.and_then(|neighbour| self.stack.address_on(port, neighbour));
         Some(Filled { to })
     }
 
