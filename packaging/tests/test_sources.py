@@ -126,6 +126,23 @@ def test_kinds_of_ports_are_translated():
     assert radio(v6) == udp | {"group": "ff12::1", "dscp": 46, "broadcast_rate": "24M"}
 
 
+def test_each_port_of_uci_is_a_table():
+    text = translated(
+        """
+config port
+    option interface 'wlan0'
+config port
+    option name 'roof'
+    option interface 'eth1'
+    option kind 'link'
+    option mtu '1400'
+"""
+    )
+    ports = tomllib.loads(text)["port"]
+    roof = {"name": "roof", "interface": "eth1", "kind": "link", "mtu": 1400}
+    assert ports == [{"interface": "wlan0"}, roof]
+
+
 def test_a_value_of_uci_cannot_add_settings():
     text = translated("config node 'node'\n    option id '3x'\n    option name 'a\"b'\n")
     assert tomllib.loads(text) == {"node": {"id": "3x", "name": 'a"b'}}

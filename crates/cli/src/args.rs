@@ -230,9 +230,10 @@ Examples:
   kill -HUP PID             # the same; the answer is in the daemon's log
 
 These settings change without a restart: [node] position, display_name and log, all of [inbox], \
-[radio] rate, and of [tunnel] scheme, clamp_mss, queue, announce, and routes and accept unless the \
-host needs other routes. The answer names all others that differ; they take effect after a \
-restart. If anything in the file is wrong, nothing changes.";
+[radio] rate, all of [[port]] while the largest frame stays, and of [tunnel] scheme, clamp_mss, \
+queue, announce, and routes and accept unless the host needs other routes. The answer names all \
+others that differ; they take effect after a restart. If anything in the file is wrong, nothing \
+changes.";
 
 const TUNNEL_EXAMPLES: &str = "\
 Examples:

@@ -4,6 +4,7 @@ mod inbox;
 mod limits;
 mod locate;
 mod log;
+mod ports;
 mod position;
 mod radio;
 mod trust;
@@ -18,7 +19,7 @@ use crate::root::without_links;
 use crate::stream::StreamSection;
 use inbox::InboxSection;
 pub use limits::{LimitsConfig, Machine};
-use locate::{line_of, section_name};
+use locate::{key_on, line_of, line_of_entry, section_name};
 use log::LogLevel;
 use ncmesh_engine::name::{MAX_NODE_NAME, NODE_NAMES, harmless_file_name, is_node_name};
 use ncmesh_engine::path::expand;
@@ -27,10 +28,13 @@ use ncmesh_engine::text::unmarked;
 use ncmesh_engine::topology::{Position, Profile};
 use ncmesh_engine::wording::{did_you_mean, in_words, key_at};
 use ncmesh_engines::REGISTRY;
+use ncmesh_stack::MTUS;
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_stack::share::ShareConfig;
 use ncmesh_wire::{Key, NodeId};
+use ports::WrongPort;
+pub use ports::{PortEntry, PortPlace};
 use position::Place;
 pub use radio::{AirConfig, BroadcastRate, PortConfig, PortKind, RadioConfig, Rate};
 use serde::Deserialize;
@@ -89,8 +93,8 @@ pub struct NodeConfig {
     pub api_group: bool,
     /// `[web]`, if the console is served.
     pub web: Option<WebConfig>,
-    /// `[radio]`.
-    pub radio: RadioConfig,
+    /// `[radio]`, or each `[[port]]`: at least one.
+    pub ports: Vec<PortEntry>,
     /// `[tunnel]`, if this node is an end of the tunnel.
     pub tunnel: Option<TunnelConfig>,
     /// `[stream]`: streams sent and received from the start on.
@@ -159,7 +163,8 @@ struct SocketPlace {
 #[derive(Deserialize)]
 struct FileSections {
     node: NodeSection,
-    radio: RadioConfig,
+    radio: Option<RadioConfig>,
+    port: Option<Toml>,
     inbox: Option<InboxSection>,
     api: Option<ApiSection>,
     web: Option<WebConfig>,
@@ -239,6 +244,7 @@ pub fn sections() -> Vec<SectionSettings> {
         section("node", NodeSection::settings()),
         section("trust", TrustSection::settings()),
         section("radio", RadioConfig::settings()),
+        section("port", ports::settings()),
         section("inbox", InboxSection::settings()),
         section("api", ApiSection::settings()),
         section("web", WebConfig::settings()),
@@ -257,6 +263,12 @@ impl NodeConfig {
     pub fn profile(&self) -> Profile {
         let prefixes = self.tunnel.as_ref().map(TunnelConfig::announced).unwrap_or_default();
         Profile { position: self.position, prefixes }
+    }
+
+    /// Returns the length of the largest frame, bytes: that of the port with the smallest.
+    #[must_use]
+    pub fn mtu(&self) -> usize {
+        self.ports.iter().map(|port| port.radio.mtu()).min().unwrap_or(*MTUS.start())
     }
 
     /// Reads and checks a configuration file.
@@ -284,6 +296,7 @@ impl NodeConfig {
         let FileSections {
             node,
             radio,
+            port,
             trust,
             inbox,
             api,
@@ -297,6 +310,7 @@ impl NodeConfig {
             engines,
         } = sections;
 
+        let ports = ports::read(radio, port.as_ref()).map_err(|wrong| source.wrong_port(&wrong))?;
         let key = source.key(&node)?;
 
         // The directory of the state comes first: other paths have their defaults in it.
@@ -333,7 +347,7 @@ impl NodeConfig {
             state_dir,
             log: node.log.0,
             web,
-            radio,
+            ports,
             tunnel,
             stream,
             link,
@@ -408,6 +422,15 @@ impl NodeConfig {
     pub fn blame(&self, section: &str, problem: &str) -> ConfigError {
         self.source.blame(section, problem)
     }
+
+    /// Returns an error of a port that was found later, with its place in the file.
+    #[must_use]
+    pub fn blame_port(&self, place: PortPlace, problem: &str) -> ConfigError {
+        match place {
+            PortPlace::Radio => self.source.blame("radio", problem),
+            PortPlace::Port(place) => self.source.blame_entry(place, problem),
+        }
+    }
 }
 
 impl ConfigText {
@@ -427,6 +450,22 @@ impl ConfigText {
         ConfigError { file: self.file.clone(), line, problem }
     }
 
+    /// Returns an error of the `[[port]]` at this place.
+    fn blame_entry(&self, place: usize, problem: &str) -> ConfigError {
+        let line = line_of_entry(&self.text, "port", place, problem);
+        let key = line.and_then(|line| key_on(self.text.lines().nth(line - 1)?));
+        let problem = format!("[[port]] {}", in_words(key, problem));
+        ConfigError { file: self.file.clone(), line, problem }
+    }
+
+    fn wrong_port(&self, wrong: &WrongPort) -> ConfigError {
+        let WrongPort { place, problem } = wrong;
+        match place {
+            Some(place) => self.blame_entry(*place, problem),
+            None => ConfigError { file: self.file.clone(), line: None, problem: problem.clone() },
+        }
+    }
+
     fn error(&self, section: &str, key: &str, problem: String) -> ConfigError {
         ConfigError { file: self.file.clone(), line: line_of(&self.text, section, key), problem }
     }
@@ -442,7 +481,7 @@ impl ConfigText {
 
         // Where the parser does not know the key, the line that was found does.
         let by_span = e.span().and_then(|span| key_at(&self.text, span.start));
-        let on_line = || locate::key_on(self.text.lines().nth(line? - 1)?);
+        let on_line = || key_on(self.text.lines().nth(line? - 1)?);
         let problem = in_words(by_span.or_else(on_line), &problem).into_owned();
         ConfigError { file: self.file.clone(), line, problem }
     }

@@ -1,18 +1,20 @@
 //! The loop that drives a node.
 //!
-//! It waits for one of these at a time: an event of the radio, a deadline of the stack, a call
+//! It waits for one of these at a time: an event of a radio, a deadline of the stack, a call
 //! through the [`Handle`], a packet of the tunnel device or of a stream, or a
 //! signal.
 
+mod radios;
+
 use crate::alarm::Alarm;
 use crate::api::{self, ApiSocket};
-use crate::config::{NodeConfig, PortConfig, RadioConfig, TunnelConfig};
+use crate::config::{NodeConfig, TunnelConfig};
 use crate::error::NodeError;
 use crate::identity::trust;
-use crate::node::{Command, DeviceState, Filled, Handle, Heard, Node, Parts, Start};
+use crate::node::{Command, DeviceState, Handle, Node, Parts, Start};
+use crate::radio::Radio;
 use crate::radio::air::AirRadio;
 use crate::radio::port::Port;
-use crate::radio::{Radio, RadioEvent};
 use crate::state::StateDir;
 use crate::store::reception::check_inbox;
 use crate::stream::{IngressPackets, Ports};
@@ -20,6 +22,7 @@ use crate::tunnel::device::{Device, DeviceError, Upkeep};
 #[cfg(feature = "web")]
 use crate::web;
 use ncmesh_wire::Salt;
+use radios::Radios;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use sd_notify::NotifyState;
 use std::future::pending;
@@ -34,7 +37,7 @@ use tracing::Level;
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(5);
 /// Time between two attempts to make a device again.
 const DEVICE_INTERVAL: Duration = Duration::from_secs(1);
-/// Largest number of packets or frames read at once, so that other events have their turn.
+/// Largest number of packets read at once, so that other events have their turn.
 const BURST: usize = 32;
 /// Length of the longest IP packet, bytes.
 const LONGEST_PACKET: usize = 65_535;
@@ -50,13 +53,11 @@ pub fn run(config: &NodeConfig, set_log: impl Fn(Level) + 'static) -> Result<(),
     protect_memory();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        match &config.radio {
-            RadioConfig::Port(port) => {
-                serve(config, set_log, async || open_port(config, port)).await
-            }
-            RadioConfig::Air(air) => {
-                serve(config, set_log, async || Ok(AirRadio::attach(air).await?)).await
-            }
+        // In a lab all ports are radios of the emulator.
+        if config.ports.iter().any(|port| port.port().is_none()) {
+            serve::<AirRadio>(config, set_log).await
+        } else {
+            serve::<Port>(config, set_log).await
         }
     });
 
@@ -72,17 +73,9 @@ fn protect_memory() {
     }
 }
 
-fn open_port(config: &NodeConfig, port: &PortConfig) -> Result<Port, NodeError> {
-    Port::open(port).map_err(|e| match e {
-        e if e.is_setting() => config.blame("radio", &e.to_string()).into(),
-        e => e.into(),
-    })
-}
-
 async fn serve<R: Radio>(
     config: &NodeConfig,
     set_log: impl Fn(Level) + 'static,
-    open_radio: impl AsyncFnOnce() -> Result<R, NodeError>,
 ) -> Result<(), NodeError> {
     // Mistakes in the configuration are found first, before anything is sent.
     #[cfg(not(feature = "web"))]
@@ -95,8 +88,8 @@ async fn serve<R: Radio>(
         check_inbox(inbox).map_err(|e| NodeError::Inbox(inbox.clone(), e))?;
     }
 
-    // From here on the radio hears frames. They wait in the kernel until the loop runs.
-    let radio = open_radio().await?;
+    // From here on the radios hear frames. They wait in the kernel until the loop runs.
+    let mut radios = Radios::<R>::open(config).await?;
     let (handle, calls) = Handle::new();
     let (ports, ingress) = Ports::new();
 
@@ -110,14 +103,14 @@ async fn serve<R: Radio>(
         trust,
         delivered: state.delivered()?,
         handle: handle.clone(),
-        radio: radio.describe(),
         ports,
         set_log: Box::new(set_log),
         state,
     };
 
-    // The radio is open and its MTU known, so the node can refuse schemes that do not fit.
+    // The radios are open and their MTU known, so the node can refuse schemes that do not fit.
     let mut node = Node::new(config, parts).map_err(|e| config.blame(&e.section, &e.problem))?;
+    radios.tell(&mut node);
     node.with_streams(|streams, moment| streams.begin(&config.stream, moment))
         .map_err(|problem| config.blame("stream", &problem))?;
 
@@ -140,10 +133,10 @@ async fn serve<R: Radio>(
     }
     tokio::spawn(api::resume(handle.clone()));
 
-    tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
+    tracing::info!("{} is up: id {}, {}", config.name, config.id, radios.describe());
 
     // The supervisor is told last: services that depend on this one may call the API at once.
-    let mesh = Loop::new(node, handle, radio, tunnel, calls, ingress)?;
+    let mesh = Loop::new(node, handle, radios, tunnel, calls, ingress)?;
     tell_supervisor(NotifyState::Ready);
     let result = mesh.run().await;
     tell_supervisor(NotifyState::Stopping);
@@ -184,23 +177,17 @@ impl TunnelDevice {
 struct Loop<R> {
     node: Node,
     handle: Handle,
-    radio: R,
-    /// Whether the radio was asked for the medium and has not granted it yet.
-    requested: bool,
+    radios: Radios<R>,
     tunnel: TunnelDevice,
     calls: mpsc::UnboundedReceiver<Command>,
     ingress: IngressPackets,
     alarm: Alarm,
     tidy: Interval,
-    /// Attempts to make the tunnel's device again.
+    /// Attempts to make the tunnel's device again, and to open radios.
     retry: Interval,
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
-    /// The last frame heard.
-    heard: Vec<u8>,
-    /// The last frame written.
-    frame: Vec<u8>,
     /// The last packet read from the tunnel device.
     packet: Vec<u8>,
 }
@@ -209,7 +196,7 @@ impl<R: Radio> Loop<R> {
     fn new(
         node: Node,
         handle: Handle,
-        radio: R,
+        radios: Radios<R>,
         tunnel: TunnelDevice,
         calls: mpsc::UnboundedReceiver<Command>,
         ingress: IngressPackets,
@@ -225,8 +212,7 @@ impl<R: Radio> Loop<R> {
         Ok(Self {
             node,
             handle,
-            radio,
-            requested: false,
+            radios,
             tunnel,
             calls,
             ingress,
@@ -236,8 +222,6 @@ impl<R: Radio> Loop<R> {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
-            heard: Vec::new(),
-            frame: Vec::new(),
             packet: vec![0; LONGEST_PACKET],
         })
     }
@@ -254,13 +238,14 @@ impl<R: Radio> Loop<R> {
     /// Waits for one event and handles it. Returns whether to continue.
     async fn step(&mut self) -> Result<bool, NodeError> {
         // Whatever the last event was, it may have given the node something to send.
-        self.request().await.map_err(NodeError::Radio)?;
+        self.radios.request(&self.node).await.map_err(NodeError::Radio)?;
 
         let timeout = self.node.poll_timeout();
         tokio::select! {
-            event = self.radio.event(&mut self.heard) => {
-                let event = event.map_err(NodeError::Radio)?;
-                self.handle_radio(event).await.map_err(NodeError::Radio)?;
+            event = self.radios.event() => {
+                let (place, event) = event.map_err(NodeError::Radio)?;
+                let handled = self.radios.handle_event(place, event, &mut self.node).await;
+                handled.map_err(NodeError::Radio)?;
             }
             () = self.alarm.wait_until(timeout) => self.node.handle_timeout(),
             read = read(self.tunnel.device.as_ref(), &mut self.packet) => {
@@ -269,7 +254,10 @@ impl<R: Radio> Loop<R> {
                 }
             }
             upkeep = news(self.tunnel.upkeep.as_mut()) => self.handle_upkeep(upkeep),
-            _ = self.retry.tick() => self.look_after_device(),
+            _ = self.retry.tick() => {
+                self.look_after_device();
+                self.radios.open_closed(&mut self.node).await;
+            }
             Some(packets) = self.ingress.recv() => {
                 // A port hands on what it has in batches.
                 self.node.with_streams(|streams, moment| {
@@ -279,10 +267,8 @@ impl<R: Radio> Loop<R> {
             // Calls of the API run between two events, so that a handler never sees half a step.
             Some(call) = self.calls.recv() => {
                 call(&mut self.node);
-                // The API changed the rate, which the radio alone can apply.
-                if let Some(new) = self.node.take_rate() {
-                    self.radio.set_rate(new.rate);
-                }
+                // The API changed settings that the radios alone can apply.
+                self.radios.change(&mut self.node).await;
             }
             // Slow chores, none of which the next frame depends on.
             _ = self.tidy.tick() => {
@@ -295,15 +281,6 @@ impl<R: Radio> Loop<R> {
         }
 
         Ok(true)
-    }
-
-    /// Requests the medium if there is a frame to send.
-    async fn request(&mut self) -> io::Result<()> {
-        if !self.requested && self.node.wants_radio() {
-            self.requested = true;
-            self.radio.request().await?;
-        }
-        Ok(())
     }
 
     /// Handles a packet from the tunnel device, and more of them if there are any.
@@ -374,53 +351,6 @@ impl<R: Radio> Loop<R> {
             // It is in another namespace, where this node does not reach it.
             Upkeep::Failed(gone @ DeviceError::Gone(..)) => self.lose_device(&gone),
             Upkeep::Failed(e) => self.node.note_device(DeviceState::Failed(e.to_string())),
-        }
-    }
-
-    async fn handle_radio(&mut self, event: RadioEvent) -> io::Result<()> {
-        match event {
-            RadioEvent::Received => {
-                // A flooder of the radio costs little more than reading its frames: what is
-                // done after each event is done once for all frames that have come.
-                self.handle_frame();
-                for _ in 1..BURST {
-                    if !self.radio.try_receive(&mut self.heard) {
-                        break;
-                    }
-                    self.handle_frame();
-                }
-            }
-            RadioEvent::Grant => {
-                self.requested = false;
-                // The address may have changed with the interface since the last frame.
-                self.node.set_address(self.radio.address());
-                match self.node.fill(&mut self.frame) {
-                    Some(Filled { to }) => {
-                        // Requested first, so that the next frame takes part in the next backoff.
-                        self.request().await?;
-                        self.radio.transmit(&self.frame, to).await?;
-                    }
-                    // The grant is given back, or the medium would wait for a frame that does not
-                    // come.
-                    None => self.radio.decline().await?,
-                }
-            }
-            RadioEvent::Report(report) => self.node.handle_tx_report(report),
-            RadioEvent::Changed => {
-                self.node.handle_radio_change(self.radio.describe(), self.radio.hints());
-            }
-        }
-
-        Ok(())
-    }
-
-    /// Handles the frame that was heard.
-    fn handle_frame(&mut self) {
-        let length = self.heard.len();
-        match self.node.handle_datagram(&self.heard) {
-            Heard::Proven(_) => self.radio.vouch(length, true),
-            Heard::Unproven => self.radio.vouch(length, false),
-            Heard::Dropped => {}
         }
     }
 }

@@ -1,6 +1,7 @@
 # Translates the UCI configuration `ncmesh` into node.toml. Needs OpenWrt's /lib/functions.sh.
 #
-# Sections and options have the names that node.toml has; routes are sections of the type `route`.
+# Sections and options have the names that node.toml has; routes and ports are sections of the types
+# `route` and `port`.
 # The daemon checks the values; its errors name the line.
 # shellcheck shell=sh
 
@@ -55,6 +56,27 @@ toml_route() {
 	printf '%s = %s\n' "$(toml_string "$prefix")" "$via"
 }
 
+# Prints the options of a radio or a port, besides its kind.
+toml_interface() {
+	toml_option "$1" interface string
+	toml_option "$1" ethertype number
+	toml_option "$1" port number
+	toml_option "$1" broadcast string
+	toml_option "$1" group string
+	toml_list "$1" peers
+	toml_option "$1" dscp number
+	toml_option "$1" rate string
+	toml_option "$1" broadcast_rate string
+	toml_option "$1" mtu number
+}
+
+toml_port() {
+	printf '\n[[port]]\n'
+	toml_option "$1" name string
+	toml_option "$1" kind string
+	toml_interface "$1"
+}
+
 # Prints node.toml. Call `config_load ncmesh` first.
 node_toml() {
 	printf '# Made from /etc/config/ncmesh at each start.\n'
@@ -74,17 +96,9 @@ node_toml() {
 		auto) ;;
 		*) toml_option radio kind string ;;
 		esac
-		toml_option radio interface string
-		toml_option radio ethertype number
-		toml_option radio port number
-		toml_option radio broadcast string
-		toml_option radio group string
-		toml_list radio peers
-		toml_option radio dscp number
-		toml_option radio rate string
-		toml_option radio broadcast_rate string
-		toml_option radio mtu number
+		toml_interface radio
 	fi
+	config_foreach toml_port port
 	if toml_section limits; then
 		toml_option limits profile string
 	fi

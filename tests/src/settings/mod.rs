@@ -9,7 +9,7 @@ mod schema;
 use ncmesh_engine::registry::AUTO;
 use ncmesh_engine::settings::Declared;
 use ncmesh_engines::REGISTRY;
-use ncmesh_node::config::sections;
+use ncmesh_node::config::{RadioConfig, sections};
 
 pub use markdown::document;
 pub use schema::{node, scenario};
@@ -50,10 +50,13 @@ struct Table {
 
 /// Returns the tables of all sections, and those of scenarios.
 fn tables() -> Vec<Table> {
+    // A port has the settings of a radio, whose table tells them.
+    let of_radio: Vec<&str> = RadioConfig::settings().iter().map(|setting| setting.key).collect();
+    let is_own = |name: &str, key: &str| name != PORT || !of_radio.contains(&key);
     let sections = all().into_iter().map(|Section { name, settings }| Table {
-        name: name.to_owned(),
         head: "setting".into(),
-        settings,
+        name: name.to_owned(),
+        settings: settings.into_iter().filter(|setting| is_own(name, setting.key)).collect(),
     });
     let of_scenarios = ncmesh_sim::scenario::sections().into_iter().map(|(name, settings)| Table {
         head: match name {
@@ -69,9 +72,12 @@ fn tables() -> Vec<Table> {
     sections.chain(of_scenarios).collect()
 }
 
+/// Section of `node.toml` that may stand there several times, as a list of tables.
+const PORT: &str = "port";
+
 /// Sections of `node.toml` that a scenario does not have among its protocols.
-const DAEMON: [&str; 9] =
-    ["node", "trust", "radio", "inbox", "api", "web", "tunnel", "stream", "limits"];
+const DAEMON: [&str; 10] =
+    ["node", "trust", "radio", PORT, "inbox", "api", "web", "tunnel", "stream", "limits"];
 
 /// Returns the sections of `[protocol]` of scenarios.
 fn protocols() -> impl Iterator<Item = Section> {

@@ -1,6 +1,7 @@
 //! JSON Schemas (draft 7) of settings.
 
-use super::{all, protocols};
+use super::{PORT, Section, all, protocols};
+use ncmesh_engine::port::MAX_PORTS;
 use ncmesh_engine::settings::{Declared, Fallback, Kind, Toml};
 use serde_json::{Map, Value, json};
 
@@ -10,8 +11,13 @@ const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 #[must_use]
 pub fn node() -> String {
     let sections = all().into_iter();
-    let sections: Map<String, Value> =
-        sections.map(|one| (one.name.to_owned(), section(&one.settings))).collect();
+    let described = |one: Section| {
+        let entry = section(&one.settings);
+        let is_list = one.name == PORT;
+        let list = json!({ "type": "array", "items": entry, "minItems": 1, "maxItems": MAX_PORTS });
+        (one.name.to_owned(), if is_list { list } else { entry })
+    };
+    let sections: Map<String, Value> = sections.map(described).collect();
     let schema = json!({
         "$schema": DRAFT,
         "$id": "urn:ncmesh:node",
@@ -19,7 +25,8 @@ pub fn node() -> String {
         "type": "object",
         "additionalProperties": false,
         "properties": sections,
-        "required": ["node", "radio"],
+        "required": ["node"],
+        "oneOf": [{ "required": ["radio"] }, { "required": [PORT] }],
     });
     format!("{schema:#}\n")
 }

@@ -7,17 +7,20 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
-/// Runs the command for `interface`; without one, for that of the configuration `file`, and without
-/// that, for all radios.
+/// Runs the command for `interface`; without one, for those of the configuration `file`, and
+/// without these, for all radios.
 pub(crate) fn run(
     interface: Option<&str>,
     file: Option<&Path>,
     is_json: bool,
 ) -> Result<(), Failure> {
-    let names = match interface.map(str::to_owned).or_else(|| file.and_then(configured)) {
-        Some(name) => vec![name],
-        None => radios(),
+    let mut names = match interface {
+        Some(name) => vec![name.to_owned()],
+        None => file.map(configured).unwrap_or_default(),
     };
+    if names.is_empty() {
+        names = radios();
+    }
     if names.is_empty() {
         let problem = "there is no radio here; name an interface: `ncmesh doctor --radio eth0`";
         return Err(Failure::new(Kind::Other, problem));
@@ -57,11 +60,13 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Returns the interface of a configuration. The key in it is not looked at.
-fn configured(file: &Path) -> Option<String> {
-    let text = ncmesh_engine::text::read(file).ok()?;
-    let table = text.parse::<toml::Table>().ok()?;
-    table.get("radio")?.get("interface")?.as_str().map(str::to_owned)
+/// Returns the interfaces of a configuration. The key in it is not looked at.
+fn configured(file: &Path) -> Vec<String> {
+    let text = ncmesh_engine::text::read(file).unwrap_or_default();
+    let table = text.parse::<toml::Table>().unwrap_or_default();
+    let several = table.get("port").and_then(|port| port.as_array());
+    let ports = table.get("radio").into_iter().chain(several.into_iter().flatten());
+    ports.filter_map(|port| Some(port.get("interface")?.as_str()?.to_owned())).collect()
 }
 
 /// Returns the names of all radios.

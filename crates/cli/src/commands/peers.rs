@@ -6,7 +6,8 @@ use crate::remote_args::{Remote, WatchArgs};
 use crate::show::{self, Table};
 use crate::watch::watch;
 use ncmesh_console::schema::{PeerValues, Values};
-use ncmesh_node::api::types::Peer;
+use ncmesh_node::api::types::{Peer, PeerPort};
+use std::collections::BTreeSet;
 
 /// Resource of the daemon that the command shows.
 const PATH: &str = "/v1/peers";
@@ -29,8 +30,15 @@ fn text(peers: &[Peer]) -> String {
 
     // Without identities no node has a key, and the column would be empty.
     let has_keys = peers.iter().any(|peer| peer.fingerprint.is_some() || peer.conflict);
+    // With one port there is nothing to tell apart.
+    let ports: BTreeSet<&str> =
+        peers.iter().flat_map(|peer| &peer.ports).map(|port| port.port.as_str()).collect();
+    let has_ports = ports.len() > 1;
     let mut table = Table::new(["NAME", "ID", "VIA"]);
     table.columns(PeerValues::FIELDS);
+    if has_ports {
+        table.column("PORTS");
+    }
     if has_keys {
         table.column("KEY");
     }
@@ -42,9 +50,21 @@ fn text(peers: &[Peer]) -> String {
         if peer.conflict {
             key += " conflict";
         }
+        let ports = has_ports.then(|| shown(&peer.ports));
         let key = has_keys.then_some(key);
-        table.row(who.into_iter().chain(show::cells(&peer.values)).chain(key));
+        table.row(who.into_iter().chain(show::cells(&peer.values)).chain(ports).chain(key));
     }
 
     table.to_string()
+}
+
+/// Returns the ports on which a node is heard, with what arrives there. Frames go to it by the one
+/// with a star.
+fn shown(ports: &[PeerPort]) -> String {
+    let one = |PeerPort { port, delivery_from, way }: &PeerPort| {
+        let star = if *way { "*" } else { "" };
+        format!("{port}{star} {:.0} %", delivery_from * 100.0)
+    };
+    let all: Vec<String> = ports.iter().map(one).collect();
+    show::or_dash((!all.is_empty()).then(|| all.join(", ")))
 }

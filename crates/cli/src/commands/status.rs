@@ -7,7 +7,7 @@ use crate::show;
 use crate::watch::watch;
 use ncmesh_console::schema::Values;
 use ncmesh_node::api::types::{
-    Coding, Flow, Identity, KeptParts, Status, Stream, Traffic, Tunnel, TunnelRoute,
+    Coding, Flow, Identity, KeptParts, PortState, Status, Stream, Traffic, Tunnel, TunnelRoute,
 };
 use ncmesh_node::identity::unix_s;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ fn text(s: &Status) -> String {
     let mut lines = vec![
         format!("node       {}{shown} (id {}), ncmesh {}", s.name, s.id, s.version),
         format!("up         {}", show::duration(s.values.uptime_s)),
-        format!("radio      {}, frames up to {} bytes", s.radio, s.mtu),
+        radio(s),
         format!("mesh       {} neighbours, {} other nodes", s.values.neighbors, s.values.nodes),
         format!("inbox      {inbox}"),
         format!("transfers  {} under way{kept}", s.values.transfers_open),
@@ -68,6 +68,21 @@ fn text(s: &Status) -> String {
     lines.extend(s.streams.iter().map(stream));
     lines.extend(s.coding.iter().filter(|c| c.values.sent + c.values.decoded > 0).flat_map(coding));
     lines.extend(s.hints.iter().map(|hint| format!("hint       {hint}")));
+    lines.join("\n")
+}
+
+/// Returns the only port, or a line for each.
+fn radio(s: &Status) -> String {
+    let mtu = s.mtu;
+    if s.ports.len() < 2 {
+        return format!("radio      {}, frames up to {mtu} bytes", s.radio);
+    }
+    let port = |PortState { name, radio, up, values }: &PortState| {
+        let state = if *up { "up" } else { "down" };
+        format!("port       {name}, {state}: {radio}\n           {}", known(values))
+    };
+    let mut lines: Vec<String> = s.ports.iter().map(port).collect();
+    lines.push(format!("           frames up to {mtu} bytes on all ports"));
     lines.join("\n")
 }
 

@@ -8,6 +8,7 @@ mod limits;
 mod measure;
 mod multicast;
 mod port;
+mod ports;
 mod refused;
 mod relayed;
 mod soak;

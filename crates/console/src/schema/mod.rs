@@ -53,7 +53,7 @@ pub use meta::{
     Flow, KEY_S, Layer, Link, Meta, Node, OLDEST_SCHEMA, Position, SCHEMA, Source, Stream, TICK_S,
     Transfer,
 };
-pub use node::{CodingValues, NodeValues, PeerValues};
+pub use node::{CodingValues, NodeValues, PeerValues, PortValues};
 pub use parts::{Hop, Rank};
 use serde::{Deserialize, Serialize};
 pub use stream::{

@@ -22,6 +22,26 @@ values! {
 }
 
 values! {
+    /// A port of a node.
+    PortValues {
+        /// Number of nodes heard on it.
+        neighbors: u64, "Neighbours", Plain;
+        /// Time for which frames of this node used its channel, s.
+        airtime_s: f64, "Airtime", Seconds;
+        /// Frames sent on it.
+        sent: Count, "Sent", Frames;
+        /// Bytes of the frames sent.
+        sent_bytes: Count, "Sent bytes", Bytes;
+        /// Authentic frames of other nodes heard on it.
+        heard: Count, "Heard", Frames;
+        /// Bytes of these frames.
+        heard_bytes: Count, "Heard bytes", Bytes;
+        /// Other frames that came, which were dropped.
+        dropped: Count, "Dropped", Frames;
+    }
+}
+
+values! {
     /// Another node, as far as this one knows it.
     PeerValues {
         /// Share of this node's broadcasts that the peer receives, 0 to 1.

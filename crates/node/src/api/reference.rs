@@ -1,9 +1,9 @@
 //! Tables of the reference, made from the types of the API and from the list of metrics.
 
 use super::types::{
-    Coding, Direction, Flow, Hold, Hooks, KeptParts, Peer, Problem, Receiver, State, Status,
-    Stopped, Stream, StreamQueue, StreamReceiving, StreamSending, Traffic, Transfer, Tunnel,
-    TunnelRoute,
+    Coding, Direction, Flow, Hold, Hooks, KeptParts, Peer, PeerPort, PortState, Problem, Receiver,
+    State, Status, Stopped, Stream, StreamQueue, StreamReceiving, StreamSending, Traffic, Transfer,
+    Tunnel, TunnelRoute,
 };
 use ncmesh_stack::ControlUsage;
 use schemars::generate::SchemaSettings;
@@ -71,6 +71,7 @@ fn api_tables() -> String {
     }
     let sections = sections![
         "Status": Status,
+        "Ports": PortState,
         "Parts of files": KeptParts,
         "Hooks": Hooks,
         "Control": ControlUsage,
@@ -82,6 +83,7 @@ fn api_tables() -> String {
         "Hold times": Hold,
         "Stopped neighbours": Stopped,
         "Peers": Peer,
+        "Ports of peers": PeerPort,
         "Transfers": Transfer,
         "Receivers": Receiver,
         "Directions": Direction,

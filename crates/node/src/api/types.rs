@@ -2,8 +2,8 @@
 
 pub use ncmesh_console::schema::StreamSending;
 use ncmesh_console::schema::{
-    CodingValues, FlowValues, NodeValues, PeerValues, Position, QueueValues, ReceivedValues,
-    SourceValues, StreamReceiverValues,
+    CodingValues, FlowValues, NodeValues, PeerValues, PortValues, Position, QueueValues,
+    ReceivedValues, SourceValues, StreamReceiverValues,
 };
 use ncmesh_engine::file::ReceiverState;
 use ncmesh_engine::tunnel::RelayMode;
@@ -48,10 +48,13 @@ pub struct Status {
     /// Its identity, and what it knows of others'. Absent in `[trust] mode = "key"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
-    /// Description of the radio, in words.
+    /// Description of the radio, in words; with several ports of all, divided by semicolons.
     pub radio: String,
     /// Length of the largest frame, bytes.
     pub mtu: usize,
+    /// Its ports, in the order of the configuration.
+    #[serde(default)]
+    pub ports: Vec<PortState>,
     /// Directory of received files. Absent if the node accepts none.
     pub inbox: Option<PathBuf>,
     /// Its values.
@@ -82,6 +85,31 @@ pub struct Status {
     /// Possible problems and what to do about them: foreign keys, files that wait for space or
     /// descriptors, state that cannot be written.
     pub hints: Vec<String>,
+}
+
+/// A port of the node: a radio, a cable or a VPN.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PortState {
+    /// Its name.
+    pub name: String,
+    /// Description in words.
+    pub radio: String,
+    /// Whether frames pass it.
+    pub up: bool,
+    /// Its values.
+    #[serde(flatten)]
+    pub values: PortValues,
+}
+
+/// Port on which a neighbour is heard.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PeerPort {
+    /// Name of the port.
+    pub port: String,
+    /// Share of the neighbour's broadcasts that arrives there, 0 to 1.
+    pub delivery_from: f64,
+    /// Whether frames to the neighbour go by this port.
+    pub way: bool,
 }
 
 /// Parts of files that are kept for when their sources return.
@@ -340,6 +368,9 @@ pub struct Peer {
     /// Its values.
     #[serde(flatten)]
     pub values: PeerValues,
+    /// Ports on which the node is heard directly.
+    #[serde(default)]
+    pub ports: Vec<PeerPort>,
     /// Name of the first hop of the best path.
     pub next_hop: Option<String>,
     /// Oldest and newest version of the wire format that a neighbour understands.

@@ -11,7 +11,7 @@ struct Setting<'a> {
 /// Returns the line (from 1) of `key` in `[section]`, or of the section's header if the key is
 /// absent.
 pub(super) fn line_of(text: &str, section: &str, key: &str) -> Option<usize> {
-    let (head, settings) = settings(text, section)?;
+    let (head, settings) = settings(text, section, 0)?;
     let line = |setting: &Setting<'_>| (setting.key == key).then_some(setting.line);
     Some(settings.iter().find_map(line).unwrap_or(head))
 }
@@ -22,7 +22,18 @@ pub(super) fn line_of(text: &str, section: &str, key: &str) -> Option<usize> {
 /// with the value that it quotes first. Otherwise it is the section's header.
 #[must_use]
 pub fn line_of_problem(text: &str, section: &str, problem: &str) -> Option<usize> {
-    let (head, settings) = settings(text, section)?;
+    line_of_entry(text, section, 0, problem)
+}
+
+/// Returns the line (from 1) that a one-line `problem` is about, in the `[[section]]` that `before`
+/// others of this name stand before.
+pub(super) fn line_of_entry(
+    text: &str,
+    section: &str,
+    before: usize,
+    problem: &str,
+) -> Option<usize> {
+    let (head, settings) = settings(text, section, before)?;
     let quoted = first_quoted(problem);
     let by_key = |key: &str| settings.iter().find(|setting| setting.key == key);
     if let Some(setting) = by_key(first_word(problem)).or_else(|| by_key(quoted?)) {
@@ -49,10 +60,12 @@ fn first_quoted(problem: &str) -> Option<&str> {
     rest.split(['`', '"']).next()
 }
 
-/// Returns the line of a section's header, and the section's settings.
-fn settings<'a>(text: &'a str, section: &str) -> Option<(usize, Vec<Setting<'a>>)> {
+/// Returns the line of a section's header, and the section's settings, of the one that `before`
+/// others of this name stand before.
+fn settings<'a>(text: &'a str, section: &str, before: usize) -> Option<(usize, Vec<Setting<'a>>)> {
     let mut lines = (1..).zip(text.lines().map(str::trim));
-    let (head, _) = lines.find(|(_, line)| section_name(line) == Some(section))?;
+    let mut heads = lines.by_ref().filter(|(_, line)| section_name(line) == Some(section));
+    let (head, _) = heads.nth(before)?;
     let rest = lines.take_while(|(_, line)| section_name(line).is_none());
     let settings = rest.filter_map(|(line, text)| {
         let (key, value) = text.split_once('=')?;
@@ -61,9 +74,10 @@ fn settings<'a>(text: &'a str, section: &str) -> Option<(usize, Vec<Setting<'a>>
     Some((head, settings.collect()))
 }
 
-/// Returns the name of the section whose header is this line.
+/// Returns the name of the section whose header is this line, `[name]` or `[[name]]`.
 pub(super) fn section_name(line: &str) -> Option<&str> {
     let (name, _) = line.trim().strip_prefix('[')?.split_once(']')?;
+    let name = name.strip_prefix('[').unwrap_or(name);
     Some(name.trim())
 }
 
@@ -80,7 +94,7 @@ fn plain(value: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{line_of, line_of_problem};
+    use super::{line_of, line_of_entry, line_of_problem};
 
     #[test]
     fn finds_keys_in_their_own_section_only() {
@@ -90,6 +104,14 @@ mod tests {
         assert_eq!(line_of(text, "link", "absent"), Some(5));
         assert_eq!(line_of(text, "route", "x"), Some(8));
         assert_eq!(line_of(text, "none", "x"), None);
+    }
+
+    #[test]
+    fn finds_the_entry_of_a_list_of_tables() {
+        let text = "[[port]]\nmtu = 1\n[[port]]\nrate = 2\nmtu = 3\n[link]\nmtu = 4\n";
+        let line = |before, problem| line_of_entry(text, "port", before, problem);
+        assert_eq!([line(0, "mtu"), line(1, "mtu"), line(1, "x")], [Some(2), Some(5), Some(3)]);
+        assert_eq!(line(2, "mtu"), None);
     }
 
     #[test]

@@ -21,7 +21,7 @@ fn the_smallest_file_has_sensible_defaults() {
     assert_eq!((config.id, config.name.as_str()), (NodeId(3), "n03"));
     assert_eq!(config.inbox, None);
     assert_eq!(config.api_socket, config.state_dir.join("api.sock"));
-    let RadioConfig::Port(port) = config.radio else { panic!("not a port") };
+    let port = config.ports[0].port().unwrap();
     assert_eq!(port.kind, Some(PortKind::Udp));
     assert_eq!((port.port(), port.mtu, port.broadcast), (7117, 1472, None));
     assert_eq!(port.rate, None);
@@ -263,10 +263,7 @@ fn a_router_keeps_less_for_others() {
 fn settings_of_a_kind_choose_it_and_do_not_mix() {
     let radio = |settings: &str| {
         let text = SMALLEST.replace("kind = \"udp\"", settings);
-        parse(&text).map(|config| match config.radio {
-            RadioConfig::Port(port) => port.chosen_kind(),
-            RadioConfig::Air(_) => None,
-        })
+        parse(&text).map(|config| config.ports[0].port().and_then(PortConfig::chosen_kind))
     };
     assert_eq!(radio(""), Ok(None));
     assert_eq!(radio("ethertype = 0x88B6"), Ok(Some(PortKind::Link)));
@@ -290,6 +287,52 @@ fn a_misspelled_section_is_answered_with_the_one_that_was_meant() {
     assert_eq!(error.line, Some(7), "{error}");
     let error = parse(&SMALLEST.replace("[radio]", "[radoi]")).unwrap_err();
     assert_eq!(error.problem, "[radoi] no such section; did you mean `radio`?");
+}
+
+/// Returns a configuration with these ports in place of `[radio]`.
+fn with_ports(ports: &str) -> Result<NodeConfig, ConfigError> {
+    parse(&format!("[node]\nid = 3\nkey = \"KEY\"\n{ports}"))
+}
+
+#[test]
+fn each_port_has_the_settings_of_a_radio_and_a_name() {
+    let config = with_ports(
+        "[[port]]\ninterface = \"wlan*\"\nrate = \"6M\"\n\
+         [[port]]\nname = \"roof\"\ninterface = \"eth1\"\nmtu = 1400\n",
+    )
+    .unwrap();
+    let names: Vec<&str> = config.ports.iter().map(|port| port.name.as_str()).collect();
+    assert_eq!((names, config.mtu()), (vec!["wlan*", "roof"], 1400));
+    assert_eq!(config.ports[1].port().unwrap().interface, "eth1");
+    // The short form is a port, too.
+    let short = parse(SMALLEST).unwrap();
+    assert_eq!((short.ports[0].name.as_str(), short.ports[0].place), ("wlan0", PortPlace::Radio));
+}
+
+#[test]
+fn ports_that_cannot_be_are_answered_with_their_line() {
+    let port = |settings: &str| format!("[[port]]\n{settings}\n");
+    let first = port("interface = \"eth0\"");
+    let nine: String = (0..9).map(|n| port(&format!("interface = \"eth{n}\""))).collect();
+    for (ports, line, word) in [
+        (String::new(), None, "no port: write [radio] with an interface, or a [[port]]"),
+        ("[port]\ninterface = \"eth0\"\n".into(), Some(4), "double brackets: [[port]]"),
+        (format!("[radio]\ninterface = \"w\"\n{first}"), Some(6), "short for the only port"),
+        (nine, Some(20), "[[port]] a node has at most 8 ports"),
+        (first.repeat(2), Some(6), "name = \"eth0\": another port has it"),
+        (
+            first.clone() + &port("name = \"b\"\ninterface = \"eth0\""),
+            Some(8),
+            "the port eth0 has it already",
+        ),
+        (first.clone() + &port("name = \"a b\"\ninterface = \"b\""), Some(7), "1 to 63"),
+        (first.clone() + &port("rate = \"6M\""), Some(6), "missing field `interface`"),
+        (first.clone() + &port("interface = \"b\"\nmtu = 9"), Some(8), "mtu = 9"),
+        (first + &port("interface = \"b\"\nratee = 9"), Some(8), "did you mean `rate`?"),
+    ] {
+        let error = with_ports(&ports).unwrap_err();
+        assert!(error.line == line && error.problem.contains(word), "{error}: {word}");
+    }
 }
 
 #[test]
@@ -412,7 +455,7 @@ fn the_documented_example_is_a_configuration() {
     let document = include_str!("../../../../docs/reference/configuration.md");
     let example = document.split("```").nth(1).unwrap().strip_prefix("toml").unwrap();
     let config = parse(&example.replace("key_file = \"network.key\"", "key = \"KEY\"")).unwrap();
-    let RadioConfig::Port(port) = &config.radio else { panic!("not a port") };
+    let port = config.ports[0].port().unwrap();
     assert_eq!((port.port(), port.mtu), (7117, 1472));
     assert_eq!((config.link, config.route), (LinkConfig::default(), RouteConfig::default()));
 }
@@ -428,8 +471,9 @@ fn the_examples_of_the_guide_are_configurations() {
     let whole = blocks(nodes).next().unwrap();
     parse(&whole.replace("key_file = \"network.key\"", "key = \"KEY\"")).unwrap();
 
-    let recipes: Vec<&str> = blocks(nodes).filter(|block| block.starts_with("[radio]")).collect();
-    assert_eq!(recipes.len(), 3, "a router, beside batman-adv, and a VPN");
+    let is_recipe = |block: &&str| ["[radio]", "[[port]]"].iter().any(|h| block.starts_with(h));
+    let recipes: Vec<&str> = blocks(nodes).filter(is_recipe).collect();
+    assert_eq!(recipes.len(), 4, "routers of one and of two ports, beside batman-adv, and a VPN");
     let (node, _) = SMALLEST.split_once("[radio]").unwrap();
     for recipe in recipes {
         parse(&format!("{node}{recipe}")).unwrap();

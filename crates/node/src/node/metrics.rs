@@ -8,10 +8,10 @@
 //! the same lists.
 
 use super::Node;
-use crate::api::types::{Direction, Peer, Status, Transfer};
+use crate::api::types::{Direction, Peer, PortState, Status, Transfer};
 use ncmesh_console::schema::{
-    CodingValues, Field, FlowValues, NodeValues, PeerValues, QueueValues, ReceivedValues,
-    SourceValues, StreamReceiverValues, StreamSending, Unit, Values as _,
+    CodingValues, Field, FlowValues, NodeValues, PeerValues, PortValues, QueueValues,
+    ReceivedValues, SourceValues, StreamReceiverValues, StreamSending, Unit, Values as _,
 };
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::summary::services;
@@ -112,6 +112,16 @@ const FAMILIES: &[Family] = &[
         fields: NodeValues::FIELDS,
         but: &["transfers_open"],
         read: |look| vec![(Vec::new(), look.status.values.known())],
+    },
+    Family {
+        prefix: "port",
+        labels: "`port`",
+        fields: PortValues::FIELDS,
+        but: &[],
+        read: |look| {
+            let ports = look.status.ports.iter();
+            ports.map(|port| (label_of(port), port.values.known())).collect()
+        },
     },
     Family {
         prefix: "peer",
@@ -231,6 +241,11 @@ pub(crate) fn table() -> String {
     format!("| metric | labels | meaning |\n| --- | --- | --- |\n{rows}")
 }
 
+/// Returns the label of a port.
+fn label_of(port: &PortState) -> Labels {
+    vec![("port", port.name.clone())]
+}
+
 /// Source of the values.
 struct Look<'a> {
     node: &'a Node,
@@ -252,6 +267,10 @@ const METRICS: &[Metric] = &[
             vec![(labels.into_iter().chain(more).collect(), 1.0)]
         },
     ),
+    Metric("port_up", Varies, "`port`", "1 while frames pass a port, else 0", |look| {
+        let ports = look.status.ports.iter();
+        ports.map(|port| (label_of(port), f64::from(u8::from(port.up)))).collect()
+    }),
     Metric("hints", Varies, "", "Problems that `ncmesh status` names", |look| {
         one(look.status.hints.len() as f64)
     }),

@@ -14,6 +14,7 @@ mod monitoring;
 mod names;
 mod neighbours;
 mod path;
+mod ports;
 mod reload;
 mod savers;
 mod sending;
@@ -37,7 +38,6 @@ use inbox::Inbox;
 use measure::{Carrying, Measuring, Named, Running};
 pub(crate) use metrics::MEDIA_TYPE as METRICS_TYPE;
 pub use names::Receivers;
-use ncmesh_engine::TxReport;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{
     Direction, Geometry, Outgoing, SendError, Stage, TransferStatus, merkle,
@@ -45,6 +45,7 @@ use ncmesh_engine::file::{
 use ncmesh_engine::registry::{AUTO, Choice, Scheme, ServiceKind};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::tunnel::Relaying;
+use ncmesh_engine::{Port, TxReport};
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::files::Files;
 use ncmesh_host::gateway::StackMesh;
@@ -52,7 +53,9 @@ use ncmesh_stack::trust::TrustConfig;
 use ncmesh_stack::{Active, ConfigError, Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Versions};
 use neighbours::Noted;
-use reload::NewRate;
+pub(crate) use ports::PortChange;
+pub use ports::PortNews;
+use ports::Slots;
 pub(crate) use reload::refused;
 use savers::Savers;
 use sending::Sending;
@@ -101,21 +104,11 @@ pub struct Node {
     set_log: Box<dyn Fn(Level)>,
     savers: Savers,
     chores: chores::Chores,
-    radio: Radio,
+    ports: Slots,
     tunnel: Option<Tunnel>,
     measuring: Measuring,
     streams: Streams,
     noted: Noted,
-}
-
-/// The radio, as the node knows it.
-struct Radio {
-    name: String,
-    /// Hints of the radio for people.
-    hints: Vec<String>,
-    mtu: usize,
-    /// The rate that it is to be told of.
-    rate: Option<NewRate>,
 }
 
 /// Maps the machine's clock to the engines' time.
@@ -178,9 +171,7 @@ pub struct Parts {
     pub start: Start,
     /// How other threads reach it.
     pub handle: Handle,
-    /// The radio, for people.
-    pub radio: String,
-    /// The ports of its streams.
+    /// The UDP ports of its streams.
     pub ports: Ports,
     /// Sets which messages are logged.
     pub set_log: Box<dyn Fn(Level)>,
@@ -205,8 +196,8 @@ impl Node {
     pub fn new(config: &NodeConfig, parts: Parts) -> Result<Self, ConfigError> {
         // The engines are made with the settings, so an impossible one is found here.
         let clock = Clock::start();
-        let mut stack =
-            Stack::new(stack_config(config, &parts.start, parts.trust), REGISTRY, clock.now())?;
+        let settings = stack_config(config, &parts.start, parts.trust);
+        let mut stack = ports::stack(config, settings, clock.now())?;
         // IPv6 demands packets of this length of every link.
         stack.make_room(V6_MTU_MIN);
         let tunnel = Tunnel::new(config, &stack)?;
@@ -226,12 +217,7 @@ impl Node {
             set_log: parts.set_log,
             savers: Savers::new(inboxes),
             chores: Default::default(),
-            radio: Radio {
-                name: parts.radio,
-                hints: Vec::new(),
-                mtu: config.radio.mtu(),
-                rate: None,
-            },
+            ports: Slots::new(config),
             tunnel,
             measuring: Measuring::new(parts.start.seed as u32),
             streams: Streams::new(parts.ports),
@@ -319,50 +305,65 @@ impl Node {
         self.measuring.forget_idle(now);
     }
 
-    /// A frame was heard. Says what it proves.
-    pub fn handle_datagram(&mut self, datagram: &[u8]) -> Heard {
+    /// A frame was heard on a port. Says what it proves.
+    pub fn handle_datagram(&mut self, port: Port, datagram: &[u8]) -> Heard {
         let now = self.clock.now();
         // The counter before and after says why there is no sender.
         let unproven = self.stack.counters().dropped(DropReason::Unproven);
-        let sender = self.stack.at(now, &mut self.storage).handle_datagram(datagram);
-        if let Some(sender) = sender {
-            self.noted.hear(sender, now);
-            return Heard::Proven(sender);
+        let sender = self.stack.at(now, &mut self.storage).on(port).handle_datagram(datagram);
+        let heard = match sender {
+            Some(sender) => {
+                self.noted.hear(sender, now);
+                Heard::Proven(sender)
+            }
+            None if self.stack.counters().dropped(DropReason::Unproven) > unproven => {
+                Heard::Unproven
+            }
+            None => Heard::Dropped,
+        };
+        self.ports.count_heard(port, heard != Heard::Dropped, datagram.len());
+        heard
+    }
+
+    /// Outcome of the frame filled last for a port.
+    pub fn handle_tx_report(&mut self, port: Port, report: TxReport) {
+        self.stack.at(self.clock.now(), &mut self.storage).on(port).handle_tx_report(report);
+    }
+
+    /// Takes what the radio of a port tells of itself.
+    pub fn handle_port_news(&mut self, port: Port, news: PortNews) {
+        let now = self.clock.now();
+        // With one port there is no other way: its neighbours stay known while it is down.
+        if self.ports.are_several() {
+            self.stack.at(now, &mut self.storage).set_port_up(port, news.is_up);
         }
-
-        let is_unproven = self.stack.counters().dropped(DropReason::Unproven) > unproven;
-        if is_unproven { Heard::Unproven } else { Heard::Dropped }
+        self.ports.take_news(port, news);
     }
 
-    /// Outcome of the frame filled last.
-    pub fn handle_tx_report(&mut self, report: TxReport) {
-        self.stack.at(self.clock.now(), &mut self.storage).handle_tx_report(report);
+    /// Returns the changes that the radios are to make, once each.
+    pub(crate) fn take_port_changes(&mut self) -> Vec<PortChange> {
+        core::mem::take(&mut self.ports.changes)
     }
 
-    /// Takes the description and the hints of the radio, which have changed.
-    pub fn handle_radio_change(&mut self, description: String, hints: Vec<String>) {
-        self.radio.name = description;
-        self.radio.hints = hints;
-    }
-
-    /// Whether there is something to transmit.
+    /// Whether there is something to transmit on a port.
     #[must_use]
-    pub fn wants_radio(&self) -> bool {
-        self.stack.offer(self.clock.now()).is_some()
+    pub fn wants_radio(&self, port: Port) -> bool {
+        self.stack.offer_on(port, self.clock.now()).is_some()
     }
 
-    /// Tells neighbours where to send frames that are for this node alone.
-    pub fn set_address(&mut self, address: Option<RadioAddress>) {
-        self.stack.set_address(address);
+    /// Tells neighbours on a port where to send frames that are for this node alone.
+    pub fn set_address(&mut self, port: Port, address: Option<RadioAddress>) {
+        self.stack.set_address_on(port, address);
     }
 
-    /// Writes the frame to transmit now, if there is one.
-    pub fn fill(&mut self, out: &mut Vec<u8>) -> Option<Filled> {
-        if !self.wants_radio() {
+    /// Writes the frame to transmit now on a port, if there is one.
+    pub fn fill(&mut self, port: Port, out: &mut Vec<u8>) -> Option<Filled> {
+        if !self.wants_radio(port) {
             return None;
         }
-        let filled = self.stack.at(self.clock.now(), &mut self.storage).fill(out)?;
-        let to = filled.to.and_then(|neighbour| self.stack.address_of(neighbour));
+        let filled = self.stack.at(self.clock.now(), &mut self.storage).on(port).fill(out)?;
+        self.ports.count_sent(port, out.len());
+        let to = filled.to.and_then(|neighbour| self.stack.address_on(port, neighbour));
         Some(Filled { to })
     }
 
@@ -630,11 +631,6 @@ impl Node {
         reload::reload(self, new)
     }
 
-    /// Returns the rate that the radio is to send at from now on, once after each change.
-    pub(crate) fn take_rate(&mut self) -> Option<NewRate> {
-        self.radio.rate.take()
-    }
-
     /// Where files go that are received from now on.
     pub fn use_inbox(&mut self, dir: PathBuf) {
         tracing::info!("inbox is {}", dir.display());
@@ -656,7 +652,7 @@ fn stack_config(config: &NodeConfig, start: &Start, trust: TrustConfig) -> Stack
         salt: start.salt,
         epoch: start.epoch,
         seed: start.seed,
-        mtu: config.radio.mtu(),
+        mtu: config.mtu(),
         versions: Versions::OWN,
         cipher: Cipher::new(&config.key),
         trust,

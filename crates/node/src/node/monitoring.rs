@@ -1,27 +1,27 @@
 //! This node as a NetJSON DeviceMonitoring object (draft-interop-netjson).
 
 use super::Node;
-use ncmesh_engine::counters::Tally;
+use ncmesh_console::schema::PortValues;
 use serde_json::{Value, json};
 use std::time::SystemTime;
 
-/// Returns the node as a NetJSON DeviceMonitoring object. Its interfaces are the radio, and the
+/// Returns the node as a NetJSON DeviceMonitoring object. Its interfaces are the ports, and the
 /// tunnel's device if there is one.
 pub(super) fn device(node: &Node) -> Value {
     let uptime = node.clock.now().as_secs_f64() as u64;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let sent = node.stack.counters().all_sent();
-    let heard = node.stack.counters().all_heard();
-    let (sent, heard) = (total(sent.map(|(_, t)| t)), total(heard.map(|(_, t)| t)));
-    let dropped: u64 = node.stack.counters().drops().map(|(_, n)| n).sum();
-    let radio = json!({
-        "name": node.radio.name,
-        "uptime": uptime,
-        "mtu": node.radio.mtu,
-        "statistics": {
-            "tx_packets": sent.frames, "tx_bytes": sent.bytes,
-            "rx_packets": heard.frames, "rx_bytes": heard.bytes, "rx_dropped": dropped,
-        },
+    let mtu = node.configuration().mtu();
+    let ports = node.ports.states(&node.stack).into_iter().map(|port| {
+        let PortValues { sent, sent_bytes, heard, heard_bytes, dropped, .. } = port.values;
+        json!({
+            "name": port.radio,
+            "uptime": uptime,
+            "mtu": mtu,
+            "statistics": {
+                "tx_packets": sent, "tx_bytes": sent_bytes,
+                "rx_packets": heard, "rx_bytes": heard_bytes, "rx_dropped": dropped,
+            },
+        })
     });
 
     let tunnel = node.tunnel.as_ref().map(|own| {
@@ -45,7 +45,7 @@ pub(super) fn device(node: &Node) -> Value {
         })
     });
 
-    let interfaces: Vec<Value> = std::iter::once(radio).chain(tunnel).collect();
+    let interfaces: Vec<Value> = ports.chain(tunnel).collect();
     json!({
         "type": "DeviceMonitoring",
         "general": {
@@ -57,21 +57,15 @@ pub(super) fn device(node: &Node) -> Value {
     })
 }
 
-fn total(tallies: impl Iterator<Item = Tally>) -> Tally {
-    tallies.fold(Tally::default(), |sum, tally| Tally {
-        frames: sum.frames + tally.frames,
-        bytes: sum.bytes + tally.bytes,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::node;
+    use ncmesh_engine::Port;
 
     #[tokio::test]
     async fn a_node_without_a_tunnel_has_its_radio() {
         let (mut node, _calls, _dir) = node();
-        while node.fill(&mut Vec::new()).is_none() {
+        while node.fill(Port::FIRST, &mut Vec::new()).is_none() {
             tokio::time::sleep_until(node.poll_timeout().unwrap().into()).await;
             node.handle_timeout();
         }

@@ -4,10 +4,10 @@
 //! that can change take effect at once. The answer names all others that differ; they take effect
 //! with the next start.
 
-use super::{Node, Start, stack_config};
+use super::{Node, PortChange, PortNews, Start, stack_config};
 use crate::api::answers::Reloaded;
 use crate::api::types::{ApiError, ErrorCode, TunnelChange};
-use crate::config::{ConfigError, NodeConfig, RadioConfig, Rate};
+use crate::config::{ConfigError, NodeConfig, PortEntry, PortPlace, RadioConfig};
 use crate::identity::{IdentityError, revocations};
 use ncmesh_engine::time::Instant;
 use ncmesh_engines::REGISTRY;
@@ -15,13 +15,6 @@ use ncmesh_stack::Stack;
 use ncmesh_stack::trust::TrustConfig;
 use ncmesh_wire::Salt;
 use ncmesh_wire::identity::Rejection;
-
-/// A change of the rate at which the radio sends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NewRate {
-    /// The rate; as fast as the radio takes frames if absent.
-    pub(crate) rate: Option<Rate>,
-}
 
 /// Gives a node another configuration.
 ///
@@ -97,11 +90,8 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         node.hooks.use_command(new.hook.clone());
     }
 
-    if let (RadioConfig::Port(old), RadioConfig::Port(port)) = (&mut running.radio, &new.radio)
-        && update(&mut old.rate, &port.rate)
-    {
-        changed("[radio] rate");
-        node.radio.rate = Some(NewRate { rate: port.rate });
+    for setting in reload_ports(node, &mut running, new) {
+        changed(&setting);
     }
 
     if let (Some(old), Some(new), Some(tunnel)) =
@@ -143,6 +133,59 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
     Ok(answer)
 }
 
+/// Changes the ports to those of another configuration, and `running` with them: always their
+/// rates, and all else where they are in `[[port]]` and keep the length of the largest frame.
+/// Returns the names of what has changed.
+fn reload_ports(node: &mut Node, running: &mut NodeConfig, new: &NodeConfig) -> Vec<String> {
+    let mut changed = Vec::new();
+    for old in &mut running.ports {
+        let new = new.ports.iter().find(|new| is_same(old, new)).map(|new| &new.radio);
+        let (RadioConfig::Port(radio), Some(RadioConfig::Port(new))) = (&mut old.radio, new) else {
+            continue;
+        };
+        if radio.rate != new.rate {
+            radio.rate = new.rate;
+            let port = node.ports.find(&old.name).unwrap_or_default();
+            node.ports.changes.push(PortChange::Rate(port, new.rate));
+            changed.push(format!("{} rate", old.place));
+        }
+    }
+
+    if !is_list(running) || !is_list(new) || running.mtu() != new.mtu() {
+        return changed;
+    }
+    // Ports go before others come: these may need what those hold.
+    let stays =
+        |old: &PortEntry| new.ports.iter().any(|new| is_same(old, new) && old.radio == new.radio);
+    for old in running.ports.iter().filter(|old| !stays(old)) {
+        if let Some(port) = node.ports.find(&old.name) {
+            node.handle_port_news(port, PortNews::default());
+            node.ports.leave(port);
+            changed.push(format!("[[port]] {}", old.name));
+        }
+    }
+    for entry in &new.ports {
+        if node.ports.find(&entry.name).is_none()
+            && node.ports.take(entry, &mut node.stack, node.clock.now()).is_some()
+            && !changed.iter().any(|name| *name == format!("[[port]] {}", entry.name))
+        {
+            changed.push(format!("[[port]] {}", entry.name));
+        }
+    }
+    running.ports.clone_from(&new.ports);
+    changed
+}
+
+/// Returns whether an entry of the new configuration is about a port of the old one.
+fn is_same(old: &PortEntry, new: &PortEntry) -> bool {
+    old.name == new.name || (old.place, new.place) == (PortPlace::Radio, PortPlace::Radio)
+}
+
+/// Returns whether all ports stand in `[[port]]`.
+fn is_list(config: &NodeConfig) -> bool {
+    config.ports.iter().all(|port| matches!(port.place, PortPlace::Port(_)))
+}
+
 /// Checks what only the stack and the engines can check.
 fn check(new: &NodeConfig, now: Instant) -> Result<(), ConfigError> {
     let start = Start { salt: Salt([0; 16]), epoch: 0, seed: 0 };
@@ -160,6 +203,14 @@ fn update<T: PartialEq + Clone>(old: &mut T, new: &T) -> bool {
     differs
 }
 
+/// Returns the name of the section that the ports of a configuration stand in.
+fn ports_section(new: &NodeConfig) -> &'static str {
+    match new.ports[..] {
+        [PortEntry { place: PortPlace::Radio, .. }] => "[radio]",
+        _ => "[[port]]",
+    }
+}
+
 /// Returns the sections and settings in which the new configuration still differs.
 fn others(running: &NodeConfig, new: &NodeConfig) -> Vec<String> {
     let sections = [
@@ -171,7 +222,7 @@ fn others(running: &NodeConfig, new: &NodeConfig) -> Vec<String> {
         ("[inbox] dir", running.inbox != new.inbox),
         ("[api]", (&running.api_socket, running.api_group) != (&new.api_socket, new.api_group)),
         ("[web]", running.web != new.web),
-        ("[radio]", running.radio != new.radio),
+        (ports_section(new), running.ports != new.ports),
         ("[tunnel]", running.tunnel != new.tunnel),
         ("[stream]", running.stream != new.stream),
         ("[link]", running.link != new.link),
@@ -199,6 +250,7 @@ pub(crate) fn refused(e: &ConfigError) -> ApiError {
 mod tests {
     use super::super::tests::{CONFIG, node};
     use super::*;
+    use ncmesh_engine::Port;
     use std::path::Path;
     use std::sync::mpsc;
 
@@ -236,11 +288,10 @@ mod tests {
         assert_eq!(log.try_recv(), Ok(tracing::Level::WARN));
         assert_eq!(node.inbox(), Some(&inbox));
         assert_eq!(node.inbox.limits.space.max_bytes, Some(1_000_000));
-        assert_eq!(
-            node.take_rate().and_then(|new| new.rate).map(|rate| rate.bits_per_second),
-            Some(5e6)
-        );
-        assert!(node.take_rate().is_none());
+        let [PortChange::Rate(Port::FIRST, Some(rate))] = node.take_port_changes()[..] else {
+            panic!("one rate has changed")
+        };
+        assert_eq!(rate.bits_per_second, 5e6);
 
         // Settings that wait for a restart are named each time, those that have changed are not.
         let again = node.reload(&file).unwrap();

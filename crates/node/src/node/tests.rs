@@ -30,13 +30,16 @@ pub(super) fn node() -> (Node, UnboundedReceiver<Command>, TempDir) {
         start: Start { salt: Salt([1; 16]), epoch: state.next_epoch().unwrap(), seed: 1 },
         delivered: state.delivered().unwrap(),
         handle,
-        radio: "none".into(),
         ports: Ports::new().0,
         set_log: Box::new(|_| ()),
         state,
         trust: TrustConfig::Key,
     };
-    (Node::new(&config, parts).unwrap(), calls, dir)
+    let mut node = Node::new(&config, parts).unwrap();
+    let description = "none".to_owned();
+    let news = PortNews { description, hints: Vec::new(), is_up: true };
+    node.handle_port_news(Port::FIRST, news);
+    (node, calls, dir)
 }
 
 /// Waits until a thread has answered, and lets the node go on as the daemon's loop does.
@@ -149,7 +152,7 @@ async fn a_node_whose_epoch_cannot_be_saved_sends_and_saves_it_as_soon_as_it_can
     node.handle_events();
     answered(&mut node, &mut calls).await;
     assert!(!dir.path().join("epoch").exists());
-    assert!(node.wants_radio());
+    assert!(node.wants_radio(Port::FIRST));
 
     std::fs::remove_dir(&obstacle).unwrap();
     woken(&mut node, &mut calls).await;
@@ -182,7 +185,7 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         clock: _,
         state: _,
         handle: _,
-        radio: _,
+        ports: _,
         set_log: _,
     } = node;
     let [last_heard, coding_stopped, neighbours] = noted.sizes();
@@ -368,7 +371,10 @@ async fn who_speaks_another_version_is_named_with_what_to_do() {
     assert_eq!((node.status().wire_version, node.status().strangers.len()), (2, 0));
     // In a frame of another version only the version and the sender can be read.
     for (version, sender) in [(1, 7), (3, 8)] {
-        assert_eq!(node.handle_datagram(&[0xC0 | version, 0, sender, 0xFF]), Heard::Dropped);
+        assert_eq!(
+            node.handle_datagram(Port::FIRST, &[0xC0 | version, 0, sender, 0xFF]),
+            Heard::Dropped
+        );
     }
     assert_eq!(node.status().strangers, BTreeMap::from([(7, 1), (8, 3)]));
     let hints = node.status().hints;

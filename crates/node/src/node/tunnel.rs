@@ -57,7 +57,7 @@ impl Tunnel {
         let Some(tunnel) = config.tunnel.clone() else { return Ok(None) };
         let error = |problem| ConfigError { section: "tunnel".into(), problem };
         let scheme = choose(&tunnel.scheme).map_err(|e| error(e.to_string()))?;
-        let mtu = mtu(&tunnel, scheme, stack, config.radio.mtu());
+        let mtu = mtu(&tunnel, scheme, stack, config.mtu());
         let mtu = mtu.map_err(error)?;
         let gateway = Gateway::new(tunnel.gateway(mtu));
         let group_flows = BTreeMap::new();

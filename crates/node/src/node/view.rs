@@ -51,8 +51,9 @@ impl Node {
             somebody_sends_as_this_node: self.stack.is_impersonated(),
             liars: self.stack.liars().map(|liar| liar.node.0).collect(),
             identity: self.identity(),
-            radio: self.radio.name.clone(),
-            mtu: self.radio.mtu,
+            radio: self.ports.description(),
+            mtu: self.configuration.mtu(),
+            ports: self.ports.states(&self.stack),
             inbox: self.inbox().cloned(),
             values: NodeValues {
                 uptime_s: self.clock.now().as_secs_f64(),
@@ -81,8 +82,8 @@ impl Node {
     pub(super) fn hints(&self) -> Vec<String> {
         let dropped = |why| self.stack.counters().dropped(why);
 
-        // The radio first: without it nothing else matters.
-        let mut hints = self.radio.hints.clone();
+        // The ports first: without them nothing else matters.
+        let mut hints: Vec<String> = self.ports.hints().cloned().collect();
 
         let unauthentic = dropped(DropReason::Unauthentic);
         if unauthentic > 0 {
@@ -209,6 +210,7 @@ impl Node {
                     .find(|liar| liar.node == node)
                     .map(|liar| liar.packets),
             },
+            ports: self.ports.ways_to(node, &self.stack),
             next_hop: path.first().map(|next| self.name_of(*next)),
             wire_versions: self
                 .stack

@@ -1,7 +1,7 @@
 //! Radio of the channel emulator, as the lab's daemons have.
 
 use super::{Radio, RadioEvent};
-use crate::config::AirConfig;
+use crate::config::{AirConfig, PortEntry, PortPlace, RadioConfig};
 use crate::etherd::client::{EtherClient, EtherClientError, EtherEvent};
 use crate::etherd::datagram::{Access, Outcome};
 use ncmesh_engine::time::Duration;
@@ -14,18 +14,22 @@ pub struct AirRadio {
     client: EtherClient,
 }
 
-impl AirRadio {
-    /// Attaches to the emulator.
-    ///
-    /// # Errors
-    /// [`EtherClientError`]: there is no emulator, or it refuses this radio.
-    pub async fn attach(config: &AirConfig) -> Result<Self, EtherClientError> {
-        let client = EtherClient::attach(config.ether, config.token, config.index).await?;
-        Ok(Self { client })
-    }
-}
-
 impl Radio for AirRadio {
+    type Settings = AirConfig;
+    type Error = EtherClientError;
+
+    fn settings(entry: &PortEntry) -> Option<&AirConfig> {
+        match &entry.radio {
+            RadioConfig::Air(air) => Some(air),
+            RadioConfig::Port(_) => None,
+        }
+    }
+
+    /// Attaches to the emulator.
+    async fn open(air: &AirConfig, _: PortPlace) -> Result<Self, EtherClientError> {
+        Ok(Self { client: EtherClient::attach(air.ether, air.token, air.index).await? })
+    }
+
     fn describe(&self) -> String {
         format!("air, radio {} of {}", self.client.radio(), self.client.radios())
     }

@@ -4,6 +4,7 @@
 //! The configuration has a name or a pattern of names. An interface that was taken stays the one
 //! until it is gone or has a name that does not fit.
 
+use crate::config::PortPlace;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use rtnetlink::packet_route::link::{
     InfoKind, InfoPortKind, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
@@ -24,6 +25,26 @@ const MAX_RESOLVED: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mac(pub(super) [u8; 6]);
 
+/// Interface on which a radio sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occupied {
+    /// Index of the interface.
+    pub index: u32,
+    /// Index of the bridge that it is a part of.
+    pub bridge: Option<u32>,
+}
+
+impl Occupied {
+    /// Returns whether both send on one interface, or one of them on the bridge that the other one
+    /// is a part of: frames would go out twice, and come back.
+    #[must_use]
+    pub fn overlaps(self, other: Self) -> bool {
+        self.index == other.index
+            || self.bridge == Some(other.index)
+            || other.bridge == Some(self.index)
+    }
+}
+
 /// State of the interface that a port uses.
 #[derive(Debug)]
 pub(super) struct Interface {
@@ -42,6 +63,8 @@ pub(super) struct Interface {
     is_bridge: bool,
     /// Kind of the interface that it is a part of, such as a bridge.
     part_of: Option<InfoPortKind>,
+    /// Index of that interface.
+    controller: Option<u32>,
     mtu: usize,
     addresses: Vec<Address>,
     link_local: Vec<Ipv6Addr>,
@@ -101,6 +124,7 @@ impl Interface {
             mac: None,
             is_bridge: false,
             part_of: None,
+            controller: None,
             mtu: 0,
             addresses: Vec::new(),
             link_local: Vec::new(),
@@ -131,6 +155,12 @@ impl Interface {
     /// Returns whether a bridge takes the frames that arrive on it.
     pub(super) fn is_bridge_port(&self) -> bool {
         self.part_of == Some(InfoPortKind::Bridge)
+    }
+
+    /// Returns which interface it is, and whose bridge's, for comparison with other ports.
+    pub(super) fn occupied(&self) -> Option<Occupied> {
+        let bridge = self.controller.filter(|_| self.is_bridge_port());
+        self.index.map(|index| Occupied { index, bridge })
     }
 
     /// Returns whether batman-adv uses it.
@@ -193,6 +223,7 @@ impl Interface {
                     && link.header.interface_family == AddressFamily::Bridge =>
             {
                 self.part_of = None;
+                self.controller = None;
             }
             Message::DelLink(link) if self.index == Some(link.header.index) => {
                 return self.lose(None);
@@ -255,6 +286,7 @@ impl Interface {
         if link.header.interface_family == AddressFamily::Bridge {
             if self.index == Some(link.header.index) {
                 self.part_of = Some(InfoPortKind::Bridge);
+                self.controller = controller(link).or(self.controller);
             }
             return Applied::Known;
         }
@@ -290,7 +322,6 @@ impl Interface {
         // Frames of Ethernet need a MAC address of six bytes; a tunnel or a modem may have another
         // kind.
         let is_ethernet = link.header.link_layer_type == LinkLayerType::Ether;
-        let mut has_controller = false;
         for attribute in &link.attributes {
             match attribute {
                 LinkAttribute::Mtu(mtu) => self.mtu = *mtu as usize,
@@ -298,7 +329,6 @@ impl Interface {
                     let mac = address.as_slice().try_into().ok();
                     self.mac = mac.map(Mac).filter(|_| is_ethernet);
                 }
-                LinkAttribute::Controller(controller) => has_controller = *controller != 0,
                 _ => {}
             }
         }
@@ -315,7 +345,8 @@ impl Interface {
             _ => None,
         });
         // Without a controller it is no port, whatever kind the message names.
-        self.part_of = part_of.filter(|_| has_controller);
+        self.controller = controller(link);
+        self.part_of = part_of.filter(|_| self.controller.is_some());
 
         if is_another { Applied::Replaced } else { Applied::Known }
     }
@@ -348,24 +379,26 @@ impl Interface {
 }
 
 impl Trouble {
-    /// Returns what is wrong with the interface `name`, and what to do.
-    pub(super) fn text(&self, name: &str) -> String {
-        format!("nothing is sent: {}", Told { name, trouble: self })
+    /// Returns what is wrong with the interface `name`, and what to do with its settings at
+    /// `place`.
+    pub(super) fn text(&self, name: &str, place: PortPlace) -> String {
+        format!("nothing is sent: {}", Told { name, place, trouble: self })
     }
 }
 
 struct Told<'a> {
     name: &'a str,
+    place: PortPlace,
     trouble: &'a Trouble,
 }
 
 impl fmt::Display for Told<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, trouble } = self;
+        let Self { name, place, trouble } = self;
         match trouble {
             Trouble::Missing(None) => write!(f, "there is no interface {name}"),
             Trouble::Missing(Some(new)) => {
-                write!(f, "the interface {name} is called {new} now; change [radio] interface")
+                write!(f, "the interface {name} is called {new} now; change {place} interface")
             }
             Trouble::Down => write!(f, "{name} is down; `ip link set {name} up`"),
             Trouble::NoCarrier => write!(
@@ -378,25 +411,33 @@ impl fmt::Display for Told<'_> {
             }
             Trouble::NoMac => write!(
                 f,
-                "{name} has no MAC address, so no frames of Ethernet; set [radio] kind = \"udp\" \
+                "{name} has no MAC address, so no frames of Ethernet; set {place} kind = \"udp\" \
                  and peers"
             ),
             Trouble::NoAddress => write!(
                 f,
                 "{name} has no IPv4 address, and no IPv6 link-local one; `ip address add \
-                 ADDRESS/PREFIX broadcast + dev {name}`, or leave out [radio] kind, since \"link\" \
+                 ADDRESS/PREFIX broadcast + dev {name}`, or leave out {place} kind, since \"link\" \
                  needs none"
             ),
             Trouble::NoLinkLocal => write!(
                 f,
                 "{name} has no IPv6 link-local address; \
-                 `sysctl net.ipv6.conf.{name}.disable_ipv6=0`, or leave out [radio] group"
+                 `sysctl net.ipv6.conf.{name}.disable_ipv6=0`, or leave out {place} group"
             ),
             Trouble::NoBroadcast => {
-                write!(f, "{name} has no broadcast address; set [radio] broadcast")
+                write!(f, "{name} has no broadcast address; set {place} broadcast")
             }
         }
     }
+}
+
+/// Returns the index of the interface that a link is a part of.
+fn controller(link: &LinkMessage) -> Option<u32> {
+    link.attributes.iter().find_map(|attribute| match attribute {
+        LinkAttribute::Controller(index) => Some(*index).filter(|index| *index != 0),
+        _ => None,
+    })
 }
 
 fn parse_address(message: &AddressMessage) -> Option<Address> {

@@ -17,9 +17,12 @@ pub mod survey;
 mod watch;
 mod ways;
 
-use crate::config::Rate;
+use crate::config::{PortEntry, PortPlace, Rate};
+use crate::error::NodeError;
+pub use interface::Occupied;
 use ncmesh_engine::TxReport;
 use ncmesh_wire::RadioAddress;
+use std::fmt;
 use std::future::Future;
 use std::io;
 
@@ -37,12 +40,51 @@ pub enum RadioEvent {
 }
 
 /// Radio of a node. After any error it cannot be used any more.
-pub trait Radio {
+pub trait Radio: Sized {
+    /// Settings of such a radio.
+    type Settings;
+    /// Reason why it cannot be opened.
+    type Error: Into<NodeError> + fmt::Display;
+
+    /// Returns the settings of a port; `None` if they are of another kind of radio.
+    fn settings(entry: &PortEntry) -> Option<&Self::Settings>;
+
+    /// Opens a radio, whose settings stand at `place`.
+    ///
+    /// # Errors
+    /// [`Self::Error`]: why it cannot be opened.
+    fn open(
+        settings: &Self::Settings,
+        place: PortPlace,
+    ) -> impl Future<Output = Result<Self, Self::Error>>;
+
+    /// Returns whether an error is that of a setting, with whose name its message begins.
+    fn is_setting(error: &Self::Error) -> bool {
+        let _ = error;
+        false
+    }
+
     /// Returns a description for people, for instance `udp on wlan0, port 7117`.
     fn describe(&self) -> String;
 
     /// Returns what keeps the radio from sending, or slows it down, and what to do about it.
     fn hints(&self) -> Vec<String>;
+
+    /// Returns whether frames pass it.
+    fn is_up(&self) -> bool {
+        true
+    }
+
+    /// Returns the interface on which a radio of these settings would send, if there is one.
+    fn locate(settings: &Self::Settings) -> Option<Occupied> {
+        let _ = settings;
+        None
+    }
+
+    /// Returns the interface on which it sends, if there is one.
+    fn occupied(&self) -> Option<Occupied> {
+        None
+    }
 
     /// Returns the address that frames for this node alone are to be sent to, if it can be told.
     fn address(&self) -> Option<RadioAddress>;

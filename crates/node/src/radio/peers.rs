@@ -8,6 +8,7 @@
 //! to an address before the proof. Afterwards only new frames count, so an address stays only as
 //! long as the node sends from it.
 
+use crate::config::PortPlace;
 use nix::ifaddrs::getifaddrs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -207,16 +208,16 @@ impl Peers {
         is_news
     }
 
-    /// Returns what keeps frames from peers, and what to do.
-    pub(super) fn hints(&self) -> impl Iterator<Item = String> {
-        self.peers.iter().filter_map(|Peer { name, address, trouble }| {
+    /// Returns what keeps frames from peers, and what to do with the settings at `place`.
+    pub(super) fn hints(&self, place: PortPlace) -> impl Iterator<Item = String> {
+        self.peers.iter().filter_map(move |Peer { name, address, trouble }| {
             Some(match trouble.as_ref()? {
                 Trouble::Unresolved(why) => {
-                    format!("peer {name:?} cannot be resolved: {why}; look at [radio] peers")
+                    format!("peer {name:?} cannot be resolved: {why}; look at {place} peers")
                 }
                 Trouble::Own => format!(
                     "peer {name:?} is this node itself and is left out; name the other node in \
-                     [radio] peers"
+                     {place} peers"
                 ),
                 Trouble::Refused(why) => {
                     format!("nothing is sent to peer {name:?}: {why}; look at routes and firewall")
@@ -227,7 +228,7 @@ impl Peers {
                         mtu.map_or("less".into(), |mtu| mtu.saturating_sub(headers).to_string());
                     format!(
                         "long frames do not reach peer {name:?}: its path carries shorter ones; \
-                         set [radio] mtu = {fits} on all nodes"
+                         set {place} mtu = {fits} on all nodes"
                     )
                 }
             })
@@ -301,7 +302,7 @@ mod tests {
     }
 
     fn hints(peers: &Peers) -> Vec<String> {
-        peers.hints().collect()
+        peers.hints(PortPlace::Radio).collect()
     }
 
     #[tokio::test]

@@ -25,9 +25,9 @@ use super::peers::{Heard, Peers};
 use super::sockets::{Full, Sockets, Source, Target, source};
 use super::watch::Watch;
 use super::ways::Way;
-use super::{Radio, RadioEvent, nl80211};
+use super::{Occupied, Radio, RadioEvent, nl80211};
 use crate::alarm::Alarm;
-use crate::config::{BroadcastRate, PortConfig, Rate};
+use crate::config::{BroadcastRate, PortConfig, PortEntry, PortPlace, Rate};
 use ncmesh_engine::{TxReport, TxResult};
 use ncmesh_wire::{LongAddress, RadioAddress, ShortAddress};
 use nix::ifaddrs::getifaddrs;
@@ -96,13 +96,13 @@ pub enum PortError {
     #[error(
         "frames without IP on {0} need the right CAP_NET_RAW: {1}; start as root, \
          `setcap cap_net_raw+ep $(command -v ncmesh)`, or AmbientCapabilities=CAP_NET_RAW and \
-         AF_PACKET in RestrictAddressFamilies of the systemd unit; or set [radio] kind = \"udp\""
+         AF_PACKET in RestrictAddressFamilies of the systemd unit; or set {2} kind = \"udp\""
     )]
-    NoRight(String, io::Error),
+    NoRight(String, io::Error, PortPlace),
     /// Another program uses the port or the EtherType.
     #[error(
         "{carried} on {interface} is in use; stop the other program \
-         (a second ncmesh daemon?) or set another [radio] {setting} on all nodes"
+         (a second ncmesh daemon?) or set another {place} {setting} on all nodes"
     )]
     InUse {
         /// Thing that is in use, such as `UDP port 7117`.
@@ -111,6 +111,8 @@ pub enum PortError {
         interface: String,
         /// Setting that has another one.
         setting: &'static str,
+        /// Where the settings stand.
+        place: PortPlace,
     },
     /// Another error of the operating system.
     #[error("cannot open a socket on {0}: {1}")]
@@ -131,6 +133,8 @@ impl PortError {
 /// Port on a network interface.
 pub struct Port {
     config: PortConfig,
+    /// Where its settings stand.
+    written: PortPlace,
     watch: Watch,
     /// The sockets, once the interface was able to send.
     sockets: Option<Bound>,
@@ -190,12 +194,13 @@ struct Sending {
 }
 
 impl Port {
-    /// Opens the port. Waits for the interface if it exists but cannot send yet, or if the
-    /// configuration has a pattern of names. Call it within a tokio runtime.
+    /// Opens the port with settings that are `written` somewhere. Waits for the interface if it
+    /// exists but cannot send yet, or if the configuration has a pattern of names. Call it within a
+    /// tokio runtime.
     ///
     /// # Errors
     /// [`PortError`].
-    pub fn open(config: &PortConfig) -> Result<Self, PortError> {
+    fn of(config: &PortConfig, written: PortPlace) -> Result<Self, PortError> {
         let wanted = &config.interface;
         let failed = |e| PortError::Io(wanted.clone(), e);
         let watch = Watch::open(wanted).map_err(failed)?;
@@ -208,7 +213,7 @@ impl Port {
 
         let way = Way::of(config, interface);
         if way == Way::Link {
-            link::check_right().map_err(|e| PortError::NoRight(wanted.clone(), e))?;
+            link::check_right().map_err(|e| PortError::NoRight(wanted.clone(), e, written))?;
         }
         // Frames that are longer than the interface's MTU would be cut, and a lost half loses both.
         let fits = interface.mtu().saturating_sub(way.overhead());
@@ -224,6 +229,7 @@ impl Port {
             pressure,
             alarm: Alarm::new().map_err(failed)?,
             config: config.clone(),
+            written,
             watch,
             sockets: None,
             peers: config.peers.as_deref().map(Peers::new),
@@ -323,10 +329,11 @@ impl Port {
                         Way::Link => (format!("EtherType {:#06x}", place.ethertype), "ethertype"),
                         Way::Ipv4 | Way::Ipv6 | Way::Peers => (format!("UDP port {port}"), "port"),
                     };
-                    PortError::InUse { carried, interface: name.clone(), setting }
+                    let place = self.written;
+                    PortError::InUse { carried, interface: name.clone(), setting, place }
                 }
                 io::ErrorKind::PermissionDenied if way == Way::Link => {
-                    PortError::NoRight(name.clone(), e)
+                    PortError::NoRight(name.clone(), e, self.written)
                 }
                 _ => PortError::Io(name.clone(), e),
             })?;
@@ -348,9 +355,10 @@ impl Port {
             Ok(set) => self.broadcast_rate = Some(set),
             Err(e) => {
                 let name = self.name();
+                let written = self.written;
                 self.rate_problem = Some(format!(
-                    "{name} does not take [radio] broadcast_rate: {e}; it is for radios in ad-hoc \
-                     or mesh mode, with a rate of their band, and needs CAP_NET_ADMIN; see \
+                    "{name} does not take {written} broadcast_rate: {e}; it is for radios in \
+                     ad-hoc or mesh mode, with a rate of their band, and needs CAP_NET_ADMIN; see \
                      `ncmesh doctor --radio`"
                 ));
             }
@@ -370,7 +378,7 @@ impl Port {
         });
 
         // One hint for what keeps it from sending. Others would only follow from it.
-        let trouble = self.trouble().map(|trouble| trouble.text(&name));
+        let trouble = self.trouble().map(|trouble| trouble.text(&name, self.written));
         // Sockets do not outlive their interface, also where another comes under its index.
         let has_lost_group = self.sockets.as_ref().is_some_and(|bound| bound.way == Way::Ipv6);
         if self.place().is_none() || (trouble.is_some() && has_lost_group) {
@@ -386,7 +394,7 @@ impl Port {
         hints.extend(self.rate_problem.clone());
         hints.extend(self.bridge_hint());
         hints.extend(self.version_hint());
-        hints.extend(self.peers.iter().flat_map(Peers::hints));
+        hints.extend(self.peers.iter().flat_map(|peers| peers.hints(self.written)));
 
         let description = self.described();
         if hints == self.hints && description == self.description {
@@ -472,9 +480,10 @@ impl Port {
             (_, radios) if radios.len() == 1 => radios[0],
             _ => return None,
         };
+        let written = self.written;
         Some(format!(
             "{name} is a bridge, so frames go out on all its ports; if {meant} is meant, set \
-             [radio] interface = {meant:?}"
+             {written} interface = {meant:?}"
         ))
     }
 
@@ -485,9 +494,10 @@ impl Port {
         (self.way() == Way::Ipv6 && !is_meant).then(|| {
             let name = self.name();
             let group = self.config.group();
+            let written = self.written;
             format!(
                 "{name} has no IPv4 address, so frames go to the IPv6 group {group}, which nodes \
-                 with IPv4 do not hear; set [radio] group = \"{group}\" on all nodes, or add an \
+                 with IPv4 do not hear; set {written} group = \"{group}\" on all nodes, or add an \
                  address"
             )
         })
@@ -496,10 +506,11 @@ impl Port {
     /// Returns what to do about a driver that takes every frame at once.
     fn pressure_hint(&self) -> Option<String> {
         let name = self.name();
+        let written = self.written;
         self.pressure.is_missing().then(|| {
             format!(
                 "{name} takes every frame at once, whatever its channel carries, so no more \
-                 than {} Mbit/s is sent; set [radio] rate to what the channel carries",
+                 than {} Mbit/s is sent; set {written} rate to what the channel carries",
                 DEFAULT_RATE.bits_per_second / 1e6
             )
         })
@@ -511,11 +522,12 @@ impl Port {
         let name = self.name();
         let overhead = self.way().overhead();
         let wanted = self.config.mtu + overhead;
+        let written = self.written;
         (wanted > mtu).then(|| {
             let fits = mtu.saturating_sub(overhead);
             format!(
                 "long frames are not sent: the MTU of {name} is {mtu} now; raise it to {wanted}, \
-                 or set [radio] mtu = {fits} on all nodes"
+                 or set {written} mtu = {fits} on all nodes"
             )
         })
     }
@@ -717,12 +729,40 @@ impl Port {
 }
 
 impl Radio for Port {
+    type Settings = PortConfig;
+    type Error = PortError;
+
+    fn settings(entry: &PortEntry) -> Option<&PortConfig> {
+        entry.port()
+    }
+
+    async fn open(config: &PortConfig, written: PortPlace) -> Result<Self, PortError> {
+        Self::of(config, written)
+    }
+
+    fn is_setting(error: &PortError) -> bool {
+        error.is_setting()
+    }
+
     fn describe(&self) -> String {
         self.description.clone()
     }
 
     fn hints(&self) -> Vec<String> {
         self.hints.clone()
+    }
+
+    fn is_up(&self) -> bool {
+        self.trouble().is_none() && self.is_bound()
+    }
+
+    fn locate(config: &PortConfig) -> Option<Occupied> {
+        // An error shows when the radio is opened.
+        Watch::look(&config.interface).ok()?.occupied()
+    }
+
+    fn occupied(&self) -> Option<Occupied> {
+        self.watch.interface().occupied()
     }
 
     fn set_rate(&mut self, rate: Option<Rate>) {
@@ -780,7 +820,7 @@ impl Radio for Port {
             if self.is_dirty && self.handle_change() {
                 return Ok(RadioEvent::Changed);
             }
-            let can_send = self.trouble().is_none() && self.is_bound();
+            let can_send = self.is_up();
             if !can_send && let Some(Sending { frame, .. }) = self.sending.take() {
                 // Its time is over when the interface is back.
                 let airtime = self.pacing.airtime(frame.len() + self.way().wire_overhead());
@@ -907,7 +947,7 @@ mod tests {
     #[tokio::test]
     async fn a_unicast_whose_hardware_address_is_unknown_goes_to_everyone() {
         let config = "interface = \"lo\"\nport = 7171\nbroadcast = \"127.255.255.255\"";
-        let mut radio = Port::open(&toml::from_str(config).unwrap()).unwrap();
+        let mut radio = Port::of(&toml::from_str(config).unwrap(), PortPlace::Radio).unwrap();
         let neighbour = Ipv4Addr::new(127, 0, 0, 7);
         let to = Some(RadioAddress::Short(ShortAddress(neighbour.octets())));
         let everyone = [Target::Everyone("127.255.255.255:7171".parse().unwrap())];
@@ -927,7 +967,7 @@ mod tests {
     #[tokio::test]
     async fn a_hint_that_stays_is_not_made_again_for_each_frame() {
         let config = "interface = \"lo\"\nport = 7172\npeers = [\"127.0.0.1:7172\"]";
-        let mut radio = Port::open(&toml::from_str(config).unwrap()).unwrap();
+        let mut radio = Port::of(&toml::from_str(config).unwrap(), PortPlace::Radio).unwrap();
         let mut buffer = Vec::new();
         while radio.hints.is_empty() {
             assert_eq!(radio.event(&mut buffer).await.unwrap(), RadioEvent::Changed);
@@ -944,7 +984,7 @@ mod tests {
         let port = free.local_addr().unwrap().port();
         drop(free);
         let config = format!("interface = \"lo\"\nport = {port}\nbroadcast = \"127.255.255.255\"");
-        let mut radio = Port::open(&toml::from_str(&config).unwrap()).unwrap();
+        let mut radio = Port::of(&toml::from_str(&config).unwrap(), PortPlace::Radio).unwrap();
         let other = std::net::UdpSocket::bind("127.0.0.2:0").unwrap();
         for number in 0..3 {
             other.send_to(&[number; 50], ("127.0.0.1", port)).unwrap();

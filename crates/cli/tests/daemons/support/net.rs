@@ -160,6 +160,15 @@ impl Segment {
         ip(&format!("-n {host} link set mesh0 up"))
     }
 
+    /// Joins two hosts by a cable, whose ends have one name at both.
+    pub(crate) fn join(&self, one: usize, other: usize, name: &str) {
+        let peer = &self.names[other];
+        self.ip(one, &format!("link add {name} type veth peer name {name} netns {peer}"));
+        for host in [one, other] {
+            self.ip(host, &format!("link set {name} up"));
+        }
+    }
+
     /// Removes the interface of host `i`.
     pub(crate) fn unplug(&self, i: usize) {
         ip(&format!("-n {} link del mesh0", self.names[i])).unwrap();

@@ -6,6 +6,7 @@ use crate::config::NodeConfig;
 use crate::node::Heard;
 use axum::Router;
 use axum::routing::get;
+use ncmesh_engine::Port;
 use ncmesh_test_support::skip;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -71,7 +72,7 @@ fn nodes_of_one_name_share_a_series() {
 #[tokio::test]
 async fn the_text_is_openmetrics() {
     let (mut node, _calls, _dir) = node();
-    assert_eq!(node.handle_datagram(&[0; 60]), Heard::Dropped);
+    assert_eq!(node.handle_datagram(Port::FIRST, &[0; 60]), Heard::Dropped);
     let text = node.metrics().unwrap();
     let line = |line: &str| assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
     line("# TYPE ncmesh_dropped_frames counter");
