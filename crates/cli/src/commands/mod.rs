@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod doctor_radio;
 #[cfg(feature = "lab")]
+pub(crate) mod fleet;
 pub(crate) mod flows;
 #[cfg(feature = "manual")]
 pub(crate) mod generate;
