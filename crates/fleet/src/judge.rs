@@ -6,6 +6,7 @@ use crate::release::ReleaseId;
 use crate::version::Version;
 use core::cmp::Ordering;
 use ncmesh_wire::identity::PublicKey;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// Keys that answer for releases, and how many of them must have signed one.
@@ -61,7 +62,7 @@ impl Trust {
 }
 
 /// A release that a node has taken, or heard of from trusted signers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
     /// Its version.
     pub version: Version,

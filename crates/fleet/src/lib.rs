@@ -14,6 +14,7 @@ mod image;
 mod judge;
 mod manifest;
 mod release;
+pub mod rollout;
 pub mod usign;
 mod version;
 mod word;

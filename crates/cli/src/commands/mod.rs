@@ -6,8 +6,8 @@ pub(crate) mod cancel;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod doctor_radio;
-#[cfg(feature = "lab")]
 pub(crate) mod fleet;
+#[cfg(feature = "lab")]
 pub(crate) mod flows;
 #[cfg(feature = "manual")]
 pub(crate) mod generate;
