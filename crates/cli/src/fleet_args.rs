@@ -6,6 +6,13 @@ use ncmesh_fleet::gluon::{Date, Priority};
 use ncmesh_wire::identity::PublicKey;
 use std::path::PathBuf;
 
+const PACK_EXAMPLES: &str = "\
+Examples:
+  ncmesh fleet pack town 2026.11 --image wdr4300=a.bin --image cpe210=b.bin --out town.manifest
+  ncmesh fleet pack town --gluon stable.manifest --out town.manifest
+
+The image files are read; the manifest has their sizes and hashes.";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum FleetCommand {
     /// Make a key that signs releases, and print its public key. Keep the file off the nodes
@@ -14,10 +21,7 @@ pub(crate) enum FleetCommand {
     /// Print the public key of a file
     Key(KeyArgs),
     /// Write the manifest of a release: which image is for which model
-    #[command(after_help = "Examples:\n  ncmesh fleet pack town 2026.11 --image wdr4300=a.bin \
-                            --image cpe210=b.bin \\\n      --out town.manifest\n  ncmesh fleet pack \
-                            town --gluon stable.manifest --out town.manifest\n\nThe image files \
-                            are read; the manifest has their sizes and hashes.")]
+    #[command(after_help = PACK_EXAMPLES)]
     Pack(PackArgs),
     /// Sign a manifest
     #[command(after_help = "Example:\n  ncmesh fleet sign town.manifest --key anna.key")]

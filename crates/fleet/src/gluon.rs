@@ -3,7 +3,7 @@
 //! A manifest has lines `BRANCH=`, `DATE=` and `PRIORITY=`, a line `MODEL VERSION SHA256 SIZE FILE`
 //! for each model, a line `---`, and below it signatures of all lines above, 128 digits each.
 //!
-//! Those signatures are ECDSA over the group of Ed25519, by ecdsautils. No maintained Rust library
+//! The signatures are ECDSA over the group of Ed25519, by ecdsautils. No maintained Rust library
 //! checks them, so this module does not either: it keeps them byte for byte, and the autoupdater on
 //! a router checks them as before. Nothing that this module reads counts as signed.
 
@@ -37,7 +37,7 @@ pub enum GluonError {
     Line {
         /// Number of the line, from 1.
         line: usize,
-        /// What belongs there.
+        /// The form that belongs there.
         expected: &'static str,
     },
     /// A field that the autoupdater needs is not there.

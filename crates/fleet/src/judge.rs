@@ -79,7 +79,7 @@ impl Known {
     }
 }
 
-/// Facts about a node by which it judges a release. Those that are absent are not checked.
+/// Facts about a node by which it judges a release. Absent ones are not checked.
 #[derive(Clone, Debug, Default)]
 pub struct Station {
     /// Name of the firmware that it follows.

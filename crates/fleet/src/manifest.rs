@@ -38,7 +38,7 @@ pub enum ManifestError {
     Line {
         /// Number of the line, from 1.
         line: usize,
-        /// What belongs there.
+        /// The form that belongs there.
         expected: &'static str,
     },
     /// A line has a name that is none.
@@ -46,7 +46,7 @@ pub enum ManifestError {
     Misnamed {
         /// Number of the line, from 1.
         line: usize,
-        /// What is allowed.
+        /// The name's rule.
         misnamed: Misnamed,
     },
     /// The lines do not make a release.

@@ -1,4 +1,4 @@
-//! What a release consists of, and the text of it that is signed.
+//! Parts of a release, and its text that is signed.
 
 use crate::hex::hex;
 use crate::image::Image;
@@ -57,7 +57,7 @@ impl fmt::Debug for ReleaseId {
     }
 }
 
-/// What a release says of itself.
+/// Facts of a release that are the same for all models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Name of the firmware, such as that of a community. Versions count within one name.
@@ -87,7 +87,7 @@ impl Release {
         word::word("a release's name", &head.name)?;
         word::word("a channel", &head.channel)?;
 
-        // What is replaced is older, and each version stands there once: one release, one text.
+        // A replaced version is older and stands there once: one release has one text.
         if head.replaces.len() > MAX_REPLACED {
             return Err(Flaw::ManyReplaced);
         }
@@ -124,7 +124,7 @@ impl Release {
         Ok(Self { head, images })
     }
 
-    /// Returns what it says of itself.
+    /// Returns the facts that are the same for all models.
     #[must_use]
     pub fn head(&self) -> &Head {
         &self.head

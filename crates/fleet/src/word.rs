@@ -7,7 +7,9 @@ pub const MAX_FILE: usize = 200;
 
 /// A text that is no name: what it stands for, and what is allowed there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} is {} characters out of A-Z a-z 0-9 . , : + ~ _ -, the first a letter or digit", .longest)]
+#[error(
+    "{what} is {longest} characters out of A-Z a-z 0-9 . , : + ~ _ -, the first a letter or digit"
+)]
 pub struct Misnamed {
     /// Part of the manifest.
     pub what: &'static str,

@@ -172,7 +172,7 @@ fn a_power_cut_between_staging_and_installing_is_noticed() {
     let mut member = restarted(&member, s(9), "1.0");
     member.handle_order(s(10), &apply(2, &[])).unwrap();
     let check = ticket(&mut member);
-    // What was on the disk is not what it was.
+    // The power cut tore the file.
     member.handle_checked(s(11), check, false, Exit::Done);
     assert_eq!(member.phase(), Some(&Phase::Fetching(Some(Why::Damaged))));
     assert_eq!(actions(&mut member), [Action::Discard]);
@@ -328,7 +328,7 @@ struct Router {
     saved: String,
     runs: &'static str,
     staged: Option<Vec<u8>>,
-    /// What its hooks and transfers end with, and when.
+    /// Ends of its hooks and transfers, and when they come.
     events: Vec<(Duration, Event)>,
     back_at: Option<Duration>,
     cut_until: Duration,
@@ -551,7 +551,7 @@ impl World {
                     Event::Checked(ticket, image, Exit::of(code))
                 }
                 Action::Apply(ticket, image) => {
-                    // What this test is about.
+                    // The rule that no run may break.
                     assert_eq!(router.staged.as_deref(), Some(NEW.as_bytes()));
                     assert!(image.is(NEW.as_bytes()).unwrap());
                     match fault {

@@ -64,8 +64,8 @@ fn pack(is_json: bool, args: PackArgs) -> Result<(), Failure> {
         images.push(read_image(given.model, &given.file, file)?);
     }
 
-    // What a router's own updater would install is what the manifest promises, so the hashes of
-    // the files must be those of the other manifest.
+    // The new manifest promises the images that a router's own updater would install, so the
+    // hashes of the files must be those of the other manifest.
     if let Some(file) = gluon {
         let manifest =
             GluonManifest::parse(&read(&file, MAX_BYTES)?).map_err(|e| refused(&file, &e))?;

@@ -46,7 +46,7 @@ impl Default for Settings {
     }
 }
 
-/// What a roll-out knows of a node.
+/// State of a node, as the roll-out knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// How far it is; `None` if it was never heard.
@@ -319,7 +319,7 @@ impl Rollout {
                 let late = self.not_back();
                 self.enter(now, Stage::Stopped(Stop::NotBack(late)));
             }
-            // Whoever has not heard the last order by now ends by its own time limits.
+            // A node that has not heard the last order by now ends by its own time limits.
             Stage::Done | Stage::Stopped(_) | Stage::RolledBack => {
                 self.tell_at = None;
                 self.until = None;

@@ -26,7 +26,7 @@ pub const OPERATOR_SILENT: Duration = Duration::from_secs(3600);
 /// Exit code of a hook that wants to be tried again later: `EX_TEMPFAIL` of sysexits.h.
 const LATER: i32 = 75;
 
-/// What the exit code of a hook means.
+/// Meaning of a hook's exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// 0: done, or handed over to what restarts the node.
@@ -64,7 +64,7 @@ pub enum Dropped {
 /// comes too late changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Save the state. What follows begins when it is on the disk.
+    /// Save the state. The next action begins when it is on the disk.
     Save,
     /// Get the manifest of a release for [`Member::handle_manifest`].
     FetchManifest(ReleaseId),
@@ -385,7 +385,7 @@ impl Member {
     fn obey(&mut self, now: Duration, order: &Order) {
         let Order { operator, number, release, may_downgrade, step } = order;
         let Some(job) = self.state.job.as_mut().filter(|job| job.is_of(order)) else {
-            // Who hears of a roll-out late begins to stage it, unless it is over.
+            // A node that hears of a roll-out late begins to stage it, unless it is over.
             if matches!(step, Step::Stage | Step::Apply { .. }) {
                 self.state.job = Some(Job {
                     operator: *operator,
@@ -486,7 +486,7 @@ impl Member {
             return;
         }
         match (self.phase().cloned(), is_image, exit) {
-            // What came is fetched again: whoever sent it may have lied.
+            // The image is fetched again: its sender may have lied.
             (Some(Phase::Checking | Phase::Rechecking), false, _) => {
                 let until = now + RETRY_AFTER;
                 self.enter(Phase::Fetching(Some(Why::Damaged)), Some(until));

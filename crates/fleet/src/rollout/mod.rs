@@ -21,7 +21,7 @@
 //! one it goes back to its old image.
 //!
 //! Both sides are state machines without sockets, files or clock. Times are durations since an
-//! origin that the driver chose. What is saved holds the time that is left, so it survives restarts
+//! origin that the driver chose. A saved state holds the time that is left, so it survives restarts
 //! and clocks that jump.
 
 mod coordinator;
@@ -29,7 +29,10 @@ mod member;
 mod order;
 mod plan;
 
-pub use coordinator::{ApplyError, Rollout, Row, Settings, Stage, Stop};
-pub use member::{Action, Dropped, Exit, Facts, Member, Phase, SavedMember};
+pub use coordinator::{ApplyError, REPEAT_AFTER, Rollout, Row, Settings, Stage, Stop};
+pub use member::{
+    Action, Dropped, Exit, Facts, HOOK_WITHIN, MAX_RETRIES, Member, OPERATOR_SILENT, Phase,
+    RESTART_WITHIN, RETRY_AFTER, SavedMember,
+};
 pub use order::{Node, Number, Order, Report, SignedOrder, Standing, Step, Why};
 pub use plan::{Batch, Link, batches};

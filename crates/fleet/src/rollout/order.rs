@@ -1,4 +1,4 @@
-//! What operators and members tell each other.
+//! Messages between operators and members.
 
 use crate::hex::unhex;
 use crate::judge::Refusal;
@@ -20,7 +20,7 @@ impl fmt::Display for Node {
     }
 }
 
-/// Number of an order. Those of an operator only grow, so an old order that somebody repeats is
+/// Number of an order. An operator's numbers only grow, so an old order that somebody repeats is
 /// known as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Number {
@@ -30,7 +30,7 @@ pub struct Number {
     pub sequence: u64,
 }
 
-/// What members shall do.
+/// Task of the members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Get the image and check it.
@@ -61,7 +61,7 @@ pub struct Order {
     pub release: ReleaseId,
     /// Whether the version may be older than the one that runs.
     pub may_downgrade: bool,
-    /// What to do.
+    /// Task of the members.
     pub step: Step,
 }
 
@@ -172,7 +172,7 @@ pub enum Why {
     /// The release is not for it.
     #[error("{0}")]
     Release(String),
-    /// What it read is not the image.
+    /// The file that it has is not the image.
     #[error("the file is not the image")]
     Damaged,
     /// A hook refused.
@@ -231,7 +231,7 @@ pub struct Report {
 
 /// Public key as text in saved states.
 pub(super) mod saved_key {
-    use super::PublicKey;
+    use ncmesh_wire::identity::PublicKey;
     use serde::{Deserialize, Deserializer, Serializer, de};
 
     pub(crate) fn serialize<S: Serializer>(key: &PublicKey, s: S) -> Result<S::Ok, S::Error> {

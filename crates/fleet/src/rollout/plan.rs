@@ -49,8 +49,8 @@ pub fn batches(
 
     let mut all: Vec<Vec<Node>> = Some(canaries).filter(|c| !c.is_empty()).into_iter().collect();
     while !left.is_empty() {
-        // Those that no node that is still to be updated depends on. The deepest are first, so that
-        // long branches do not remain for the end.
+        // Free are nodes through which no other open node is reached. The deepest are first, so
+        // that long branches do not remain for the end.
         let blocked: BTreeSet<Node> = left.iter().flat_map(|node| tree.above(*node)).collect();
         let is_last = |node: &&Node| **node == operator && left.len() > 1;
         let mut free: Vec<Node> =
@@ -76,8 +76,8 @@ impl Tree {
     }
 }
 
-/// Computes the tree by Dijkstra's algorithm. Of two paths of one cost, the one through the lower
-/// id is taken. Costs that are no positive numbers make no link.
+/// Computes the tree by Dijkstra's algorithm. If two paths have one cost, the one through the
+/// lower id is taken. Costs that are no positive numbers make no link.
 fn tree(root: Node, links: &[Link]) -> Tree {
     let mut neighbours: BTreeMap<Node, Vec<(Node, f64)>> = BTreeMap::new();
     for Link { ends: [a, b], cost } in links.iter().filter(|l| l.cost > 0.0 && l.cost.is_finite()) {
