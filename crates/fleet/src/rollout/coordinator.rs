@@ -191,7 +191,9 @@ impl Rollout {
         let sequence = saved.number.sequence.saturating_add(RESTART_STEP);
         let number = Number { sequence, ..saved.number };
         let until = saved.until.map(|left| now.saturating_add(left));
-        Some(Self { until, number, tell_at: Some(now), ..saved })
+        // A roll-out that has told its last order for long enough stays silent.
+        let is_told = until.is_some() || saved.stage == Stage::Pushed;
+        Some(Self { until, number, tell_at: is_told.then_some(now), ..saved })
     }
 
     /// Returns the stage.
