@@ -120,7 +120,7 @@ impl Announcement {
     /// [`EupgradeError::NoImage`].
     pub fn image(&self) -> Result<&BoardImage, EupgradeError> {
         let of = |kind: &'static str| self.images.iter().filter(move |image| image.kind == kind);
-        of("installer").next().or(of("sysupgrade").last()).ok_or(EupgradeError::NoImage)
+        of("installer").next().or(of("sysupgrade").next_back()).ok_or(EupgradeError::NoImage)
     }
 
     /// Returns the text.

@@ -1,4 +1,5 @@
 //! Manifests as signers, operators and attackers write them.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
 use ncmesh_fleet::eupgrade::{Announcement, EupgradeError};
 use ncmesh_fleet::gluon::{GluonError, GluonManifest, Schedule};

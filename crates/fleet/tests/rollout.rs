@@ -1,4 +1,5 @@
 //! Roll-outs over a mesh that loses messages, in which nodes lose power and one lies.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
 use core::time::Duration;
 use ncmesh_fleet::rollout::{
