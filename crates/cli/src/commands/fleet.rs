@@ -8,7 +8,9 @@ use crate::show::{self, Table};
 use ncmesh_fleet::eupgrade::{self, Announcement};
 use ncmesh_fleet::gluon::{GluonManifest, Schedule};
 use ncmesh_fleet::usign::UsignKey;
-use ncmesh_fleet::{Digests, Head, Image, Known, MAX_BYTES, Manifest, Release, Station, Trust};
+use ncmesh_fleet::{
+    Digests, Head, Image, Known, MAX_BYTES, Manifest, Release, Station, Trust, Version,
+};
 use ncmesh_node::identity::{self, hex};
 use ncmesh_wire::identity::{PublicKey, SecretKey};
 use serde_json::{Value, json};
@@ -249,7 +251,7 @@ fn summarise(is_json: bool, manifest: &Manifest, checked: &Value) -> Result<(), 
                 "sha256": hex(&image.digests.sha256), "blake3": hex(&image.digests.blake3),
             })
         };
-        let replaces: Vec<&str> = replaces.iter().map(|old| old.as_str()).collect();
+        let replaces: Vec<&str> = replaces.iter().map(Version::as_str).collect();
         let mut document = json!({
             "id": release.id().to_string(), "name": name, "version": version.as_str(),
             "channel": channel, "replaces": replaces, "keys": keys,
