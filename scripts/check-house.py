@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Crates from the ground up; crates on one line do not import each other.
 LAYERS = [
     {"ncmesh-gf", "ncmesh-wire", "ncmesh-medium", "ncmesh-console"},
-    {"ncmesh-code"},
+    {"ncmesh-code", "ncmesh-fleet"},
     {"ncmesh-engine"},
     {"ncmesh-transfer"},
     {

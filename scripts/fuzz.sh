@@ -16,7 +16,7 @@ fuzz() {
   # Seeds, besides its earlier findings.
   case $name in
     scenario) seeds=(../scenarios ../crates/sim/tests/data) ;;
-    api | config | stack | stored) seeds=("seeds/$name") ;;
+    api | config | manifest | stack | stored) seeds=("seeds/$name") ;;
     *) seeds=() ;;
   esac
   mkdir -p "corpus/$name" "artifacts/$name"

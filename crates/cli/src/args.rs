@@ -1,6 +1,7 @@
 //! Command line of `ncmesh`. The doc comments are the texts of `--help`.
 
 use crate::failure::EXIT_CODES;
+use crate::fleet_args::FleetCommand;
 #[cfg(feature = "lab")]
 use crate::lab_args::{self, DemoArgs, LabArgs, ReplayArgs, SimulateArgs};
 use crate::network_args::NetworkCommand;
@@ -53,6 +54,9 @@ pub(crate) enum Command {
     /// Make a network of nodes with certificates, and revoke them
     #[command(subcommand)]
     Network(NetworkCommand),
+    /// Make, sign and check releases of router images
+    #[command(subcommand)]
+    Fleet(FleetCommand),
     #[cfg(feature = "lab")]
     /// Run a scenario over an emulated mesh of real daemons. Flows need root
     #[command(after_help = lab_args::LAB_EXAMPLES)]

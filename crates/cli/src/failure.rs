@@ -18,7 +18,8 @@ Exit codes:
   6  a receiver is unknown or cannot be reached
   7  a named receiver, or with --to all every one, has not got the file, or the transfer was ended
   8  a state directory, port or socket is in use by another program, or a measurement goes on
-  9  no such transfer or group";
+  9  no such transfer or group
+  10 a release is damaged, signed by too few, or not for the node";
 
 /// Kind of a failure. Its value is the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,7 @@ pub(crate) enum Kind {
     Incomplete = 7,
     InUse = 8,
     NoTransfer = 9,
+    Refused = 10,
 }
 
 /// Reason why a command fails.

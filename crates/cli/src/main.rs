@@ -9,6 +9,7 @@ mod commands;
 #[cfg(feature = "lab")]
 mod comparison;
 mod failure;
+mod fleet_args;
 #[cfg(feature = "lab")]
 mod lab_args;
 mod network_args;
@@ -84,6 +85,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Node(args) => commands::node::run(&args),
         Command::Keygen(args) => commands::keygen::run(&args),
         Command::Network(command) => commands::network::run(json, command),
+        Command::Fleet(command) => commands::fleet::run(json, command),
         #[cfg(feature = "lab")]
         Command::Lab(args) => commands::lab::run(json, &args),
         #[cfg(feature = "lab")]

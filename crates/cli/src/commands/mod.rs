@@ -6,6 +6,7 @@ pub(crate) mod cancel;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod doctor_radio;
+pub(crate) mod fleet;
 #[cfg(feature = "lab")]
 pub(crate) mod flows;
 #[cfg(feature = "manual")]

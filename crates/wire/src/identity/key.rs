@@ -21,6 +21,10 @@ pub enum Purpose {
     LinkState,
     /// Statement of a node in a frame that others pass on.
     Statement,
+    /// Release of images for routers.
+    Release,
+    /// Order of an operator to the nodes of a roll-out.
+    Order,
 }
 
 impl Purpose {
@@ -31,6 +35,8 @@ impl Purpose {
             Self::Revocations => b"ncmesh revocations 1\n",
             Self::LinkState => b"ncmesh link state 1\n",
             Self::Statement => b"ncmesh statement 1\n",
+            Self::Release => b"ncmesh signed release 1\n",
+            Self::Order => b"ncmesh order 1\n",
         }
     }
 
