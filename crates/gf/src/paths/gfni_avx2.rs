@@ -59,6 +59,6 @@ impl Multiply<Ymm> for Nibbles {
     }
 }
 
-entries!(GF2, Ymm, Bits, 2, 2, "gfni,avx2");
-entries!(GF16, Ymm, Nibbles, 2, 2, "gfni,avx2");
-entries!(GF256, Ymm, Bytes, 2, 2, "gfni,avx2");
+entries!(GF2, Ymm, Bits, 2, 4, 2, "gfni,avx2");
+entries!(GF16, Ymm, Nibbles, 2, 4, 2, "gfni,avx2");
+entries!(GF256, Ymm, Bytes, 2, 4, 2, "gfni,avx2");

@@ -26,6 +26,7 @@ fn lanes(count: usize) -> __mmask64 {
 
 impl Vector for Zmm {
     const WIDTH: usize = 64;
+    const MASKED: bool = true;
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -55,6 +56,12 @@ impl Vector for Zmm {
     unsafe fn store_part(self, to: *mut u8, count: usize) {
         // SAFETY: the instruction does not access masked lanes.
         unsafe { _mm512_mask_storeu_epi8(to.cast(), lanes(count), self) }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        // SAFETY: the processor has the path's instructions.
+        unsafe { _mm512_xor_si512(self, other) }
     }
 
     #[inline(always)]
@@ -168,6 +175,6 @@ impl Multiply<Zmm> for Bits {
     }
 }
 
-entries!(GF2, Zmm, Bits, 4, 1, "gfni,avx512f,avx512bw");
-entries!(GF16, Zmm, Nibbles, 4, 1, "gfni,avx512f,avx512bw");
-entries!(GF256, Zmm, Bytes, 4, 1, "gfni,avx512f,avx512bw");
+entries!(GF2, Zmm, Bits, 4, 4, 1, "gfni,avx512f,avx512bw");
+entries!(GF16, Zmm, Nibbles, 4, 4, 1, "gfni,avx512f,avx512bw");
+entries!(GF256, Zmm, Bytes, 4, 4, 1, "gfni,avx512f,avx512bw");

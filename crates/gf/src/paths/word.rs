@@ -4,7 +4,9 @@
 //! Masks replace branches: each shift is ANDed with all ones or all zeros.
 
 use crate::paths::entries;
-use crate::vector::{Multiply, Vector, first_nonzero_stored};
+use crate::vector::{
+    Multiply, Vector, first_nonzero_stored, load_part_of_8, store_part_of_8,
+};
 
 /// Eight bytes.
 pub(crate) type Word = u64;
@@ -14,6 +16,7 @@ const ONES: u64 = u64::from_ne_bytes([1; 8]);
 
 impl Vector for Word {
     const WIDTH: usize = 8;
+    const MASKED: bool = false;
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -34,16 +37,19 @@ impl Vector for Word {
 
     #[inline(always)]
     unsafe fn load_part(from: *const u8, count: usize) -> Self {
-        let mut bytes = [0; 8];
         // SAFETY: `count < 8` bytes are readable.
-        unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), count) }
-        u64::from_ne_bytes(bytes)
+        u64::from_ne_bytes(unsafe { load_part_of_8(from, count) })
     }
 
     #[inline(always)]
     unsafe fn store_part(self, to: *mut u8, count: usize) {
         // SAFETY: `count < 8` bytes are writable.
-        unsafe { std::ptr::copy_nonoverlapping(self.to_ne_bytes().as_ptr(), to, count) }
+        unsafe { store_part_of_8(self.to_ne_bytes(), to, count) }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        self ^ other
     }
 
     #[inline(always)]
@@ -158,6 +164,6 @@ impl Multiply<Word> for Bits {
     }
 }
 
-entries!(GF2, Word, Bits, 1, 8);
-entries!(GF16, Word, Nibbles, 1, 8);
-entries!(GF256, Word, Bytes, 1, 8);
+entries!(GF2, Word, Bits, 1, 1, 8);
+entries!(GF16, Word, Nibbles, 1, 1, 8);
+entries!(GF256, Word, Bytes, 1, 1, 8);
