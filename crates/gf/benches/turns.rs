@@ -110,7 +110,11 @@ impl Isal<'_> {
     fn tables(&self, work: &mut Work) -> Vec<u8> {
         // The code with GFNI has tables of its own, which `ec_init_tables` makes where it would
         // choose that code.
-        let name = if self.suffix.ends_with("gfni") { "ec_init_tables_gfni" } else { "ec_init_tables_base" };
+        let name = if self.suffix.ends_with("gfni") {
+            "ec_init_tables_gfni"
+        } else {
+            "ec_init_tables_base"
+        };
         let mut tables = vec![0; 32 * work.outputs * work.count];
         let counts = (work.count as c_int, work.outputs as c_int);
         // SAFETY: the function has this type, and 32 bytes for each coefficient suffice.

@@ -34,15 +34,15 @@ pub(crate) struct Job<'a> {
 }
 
 /// Pointers to `R` outputs and to their rows of coefficients.
-struct Group<const R: usize> {
-    coefficients: [*const u8; R],
-    outputs: [*mut u8; R],
+pub(crate) struct Group<const R: usize> {
+    pub(crate) coefficients: [*const u8; R],
+    pub(crate) outputs: [*mut u8; R],
 }
 
 impl Job<'_> {
     /// Returns the group of `R` outputs that starts with the `first`-th wanted one.
     #[inline(always)]
-    unsafe fn group<const R: usize>(&self, first: usize) -> Group<R> {
+    pub(crate) unsafe fn group<const R: usize>(&self, first: usize) -> Group<R> {
         let mut group = Group { coefficients: [self.coefficients; R], outputs: [self.outputs; R] };
 
         for r in 0..R {
@@ -64,7 +64,7 @@ impl Job<'_> {
 
 /// How the last register of a block lies in its row. `part` is the number of bytes that the row
 /// has behind its last whole register, and `at` is where the block's last register would begin.
-trait End {
+pub(crate) trait End {
     /// Loads the last register.
     unsafe fn load<V: Vector>(at: *const u8, part: usize) -> V;
     /// Stores the last register.
@@ -74,7 +74,7 @@ trait End {
 }
 
 /// The row has all bytes of the last register.
-struct Whole;
+pub(crate) struct Whole;
 
 /// The last register has `part` bytes. The others are neither read nor written.
 struct Part;
@@ -161,7 +161,10 @@ impl End for Overlap {
 
 /// Loads `C` registers of a row from `from`.
 #[inline(always)]
-unsafe fn load<V: Vector, const C: usize, E: End>(from: *const u8, part: usize) -> [V; C] {
+pub(crate) unsafe fn load<V: Vector, const C: usize, E: End>(
+    from: *const u8,
+    part: usize,
+) -> [V; C] {
     // SAFETY: the caller's row holds the block's bytes.
     unsafe {
         let mut values = [V::zero(); C];
@@ -176,7 +179,7 @@ unsafe fn load<V: Vector, const C: usize, E: End>(from: *const u8, part: usize) 
 
 /// Stores what [`load`] loads, or with `ADD` adds it to the bytes there.
 #[inline(always)]
-unsafe fn store<V: Vector, const C: usize, E: End, const ADD: bool>(
+pub(crate) unsafe fn store<V: Vector, const C: usize, E: End, const ADD: bool>(
     values: [V; C],
     to: *mut u8,
     part: usize,
@@ -227,8 +230,9 @@ unsafe fn fold_two<V: Vector, M: Multiply<V>, const R: usize, const C: usize>(
     // SAFETY: as in `fold`.
     unsafe {
         for (sums, row) in sums.iter_mut().zip(coefficients) {
-            let at = row.add(input);
-            let factors = [M::factor(*at), M::factor(*at.add(1))];
+            // One load for both, since loads are what limits the fastest paths.
+            let pair = row.add(input).cast::<u16>().read_unaligned().to_ne_bytes();
+            let factors = [M::factor(pair[0]), M::factor(pair[1])];
             for c in 0..C {
                 let operands = [M::operand(x[0][c]), M::operand(x[1][c])];
                 sums[c] = M::fold_two(sums[c], operands, factors);
@@ -277,7 +281,7 @@ unsafe fn block<V, M, const R: usize, const C: usize, E: End, const ADD: bool>(
 }
 
 /// Work that proceeds one column block at a time.
-trait ByColumn {
+pub(crate) trait ByColumn {
     /// Handles `C` registers from byte `column` on, the last of which lies as `E` says.
     unsafe fn run<const C: usize, E: End>(&self, column: usize);
 }
@@ -285,7 +289,7 @@ trait ByColumn {
 /// Passes over `length` bytes in blocks of `WIDEST <= 4` registers, then in one narrower block for
 /// the remaining bytes.
 #[inline(always)]
-unsafe fn walk<V: Vector, B: ByColumn, const WIDEST: usize>(length: usize, work: &B) {
+pub(crate) unsafe fn walk<V: Vector, B: ByColumn, const WIDEST: usize>(length: usize, work: &B) {
     // SAFETY: every block lies inside the row by construction.
     unsafe {
         let mut column = 0;

@@ -6,7 +6,7 @@
 //! handle the end of a row.
 
 use crate::paths::entries;
-use crate::tables::{MASK_2, MATRIX_16};
+use crate::tables::{FOURFOLD_256, MASK_2, MATRIX_16};
 use crate::vector::{Multiply, Vector};
 use std::arch::x86_64::*;
 
@@ -88,7 +88,7 @@ impl Multiply<Zmm> for Bytes {
     #[inline(always)]
     unsafe fn factor(coefficient: u8) -> Self::Factor {
         // SAFETY: the processor has the path's instructions.
-        unsafe { _mm512_set1_epi8(coefficient.cast_signed()) }
+        unsafe { _mm512_set1_epi32(FOURFOLD_256[usize::from(coefficient)].cast_signed()) }
     }
 
     #[inline(always)]

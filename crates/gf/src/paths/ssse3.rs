@@ -3,9 +3,7 @@
 use crate::paths::entries;
 use crate::paths::shuffle::{Bytes, Halves, Pairs, Shuffle};
 use crate::tables::{MASK_2, Nibbles};
-use crate::vector::{
-    Multiply, Vector, first_nonzero_stored, load_part_of_16, store_part_of_16,
-};
+use crate::vector::{Multiply, Vector, first_nonzero_stored, load_part_of_16, store_part_of_16};
 use std::arch::x86_64::*;
 
 /// The register.
