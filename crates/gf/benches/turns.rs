@@ -1,11 +1,14 @@
 //! Compares the product of every path of this processor with other libraries, in turns.
 //!
-//! Each round runs ours and then the other's for a fraction of a millisecond, so that whatever else
-//! the machine does befalls both. Printed are the medians, and the median and the quartiles of the
+//! Each round runs ours and then the other's for a fraction of a millisecond, so that what else
+//! the machine does slows both. Printed are the medians, and the median and the quartiles of the
 //! rounds' ratios; above 1, ours is faster. The libraries are loaded at run time, and a missing one
 //! is left out. docs/results/coder.md says how to build them.
-// The other libraries are called through C functions.
-#![allow(unsafe_code, clippy::unwrap_used, missing_docs)]
+//!
+//! A call longer than a turn loses more to other jobs than the short ones of the other side, so its
+//! ratio means little on a busy machine.
+// The other libraries are called through C functions, and a benchmark reads the clock.
+#![allow(unsafe_code, clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 use libloading::Library;
 use ncmesh_gf::{Field, Kernels, RowBuffer, Rows, RowsMut};

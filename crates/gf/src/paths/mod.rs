@@ -35,9 +35,9 @@ pub(crate) struct Entries {
     pub(crate) eliminate: unsafe fn(&Step) -> Option<usize>,
 }
 
-/// Defines `static $name: Entries` for the register `$v` and the multiplication `$m`, with column
-/// blocks of `$widest` registers for several outputs and `$longest` for one, and `$per_line` registers
-/// in 64 bytes, compiled with the target features `$features`.
+/// Defines `static $name: Entries` for the register `$v` and the multiplication `$m`, compiled with
+/// the target features `$features`. Column blocks have `$widest` registers for several outputs and
+/// `$longest` for one, and 64 bytes are `$per_line` registers.
 macro_rules! entries {
     ($name:ident, $v:ty, $m:ty, $widest:literal, $longest:literal, $per_line:literal
      $(, $features:literal)?) => {
