@@ -213,9 +213,9 @@ impl Links {
             return Ways::default();
         }
 
-        let neighbors = self.heard();
-        self.chosen.retain(|node, _| neighbors.contains(node));
-        for node in neighbors {
+        let neighbours = self.heard();
+        self.chosen.retain(|node, _| neighbours.contains(node));
+        for node in neighbours {
             let ways = self
                 .each()
                 .filter_map(|(port, link)| Some(Way { port, airtime: link.cost(node, now)? }));

@@ -164,8 +164,8 @@ impl Stack {
 
     /// Returns the port by which frames go to a neighbour.
     #[must_use]
-    pub fn port_to(&self, neighbor: NodeId) -> Port {
-        self.ways.port_to(neighbor)
+    pub fn port_to(&self, neighbour: NodeId) -> Port {
+        self.ways.port_to(neighbour)
     }
 
     /// Returns the neighbours heard on a port, with the share of their long frames that arrives.
@@ -181,8 +181,8 @@ impl Stack {
 
     /// Returns the address that a neighbour's radio has on a port.
     #[must_use]
-    pub fn address_on(&self, port: Port, neighbor: NodeId) -> Option<RadioAddress> {
-        self.control.links.on(port).address_of(neighbor)
+    pub fn address_on(&self, port: Port, neighbour: NodeId) -> Option<RadioAddress> {
+        self.control.links.on(port).address_of(neighbour)
     }
 
     /// Returns what would be transmitted on a port if its medium granted it now. Has no effects.
@@ -248,14 +248,14 @@ impl Stack {
     /// Returns the address of a neighbour's radio, as it told it itself in its last hello. Where a
     /// frame came from does not matter: any node can send on what it hears.
     #[must_use]
-    pub fn address_of(&self, neighbor: NodeId) -> Option<RadioAddress> {
-        self.address_on(self.port_to(neighbor), neighbor)
+    pub fn address_of(&self, neighbour: NodeId) -> Option<RadioAddress> {
+        self.address_on(self.port_to(neighbour), neighbour)
     }
 
     /// Returns the versions of the wire format that a neighbour understands, by its last hello.
     #[must_use]
-    pub fn versions_of(&self, neighbor: NodeId) -> Option<Versions> {
-        self.control.links.versions_of(neighbor)
+    pub fn versions_of(&self, neighbour: NodeId) -> Option<Versions> {
+        self.control.links.versions_of(neighbour)
     }
 
     /// Returns the newest version that this node and all its neighbours understand.

@@ -159,9 +159,9 @@ impl Line {
                 let airtime = Duration::from_micros(500);
                 let report = TxReport { result: TxResult::Sent, airtime, heard_by: None };
                 self.stacks[index].at(self.now, &mut self.storage).handle_tx_report(report);
-                for neighbor in [index.wrapping_sub(1), index + 1] {
-                    if self.deaf.is_none_or(|deaf| ![index, neighbor].contains(&deaf)) {
-                        self.hear(neighbor, &frame);
+                for neighbour in [index.wrapping_sub(1), index + 1] {
+                    if self.deaf.is_none_or(|deaf| ![index, neighbour].contains(&deaf)) {
+                        self.hear(neighbour, &frame);
                     }
                 }
             }
@@ -190,11 +190,11 @@ impl Line {
 
     /// Lets a node hear a frame of control, as one that a member wrote in another node's name.
     fn forge(&mut self, index: usize, kind: u8, body: &[u8]) {
-        let neighbor = index + 1;
+        let neighbour = index + 1;
         let counter = 50_000 + u32::from(self.starts) * 100;
         self.starts += 1;
         let sealer =
-            Sealer::resume(Cipher::Null, id(neighbor), self.stacks[neighbor].salt(), counter);
+            Sealer::resume(Cipher::Null, id(neighbour), self.stacks[neighbour].salt(), counter);
         self.hear_from(sealer, index, kind, body);
     }
 
@@ -415,7 +415,7 @@ fn a_list_reaches_nodes_that_were_away() {
 }
 
 #[test]
-fn a_list_is_told_until_neighbors_have_it_and_no_longer() {
+fn a_list_is_told_until_neighbours_have_it_and_no_longer() {
     let mut line = Line::new((0..4).map(member));
     line.run(SETTLED);
     let list = Revocations::issue(&network(), 1, TODAY, vec![99]);
@@ -634,7 +634,7 @@ fn a_state_with_more_links_than_a_node_can_pass_on_is_malformed() {
 }
 
 #[test]
-fn a_flood_of_false_signatures_is_bounded_by_what_a_neighbor_may_cause() {
+fn a_flood_of_false_signatures_is_bounded_by_what_a_neighbour_may_cause() {
     let mut line = Line::new([first_use(0), first_use(1), first_use(2)]);
     line.run(SETTLED);
     let mut body = hello_with(NodeId(3), "n3");

@@ -279,7 +279,7 @@ fn all_schemes_carry_the_packets_that_ipv6_demands() {
 
 /// The kernel would hold back a frame whose hardware address it does not know, and all behind it.
 #[test]
-fn a_neighbor_that_answers_no_arp_is_sent_its_frames_all_the_same() {
+fn a_neighbour_that_answers_no_arp_is_sent_its_frames_all_the_same() {
     let Some(segment) = Segment::new(2) else { return };
     // A question would also tell the address of whoever asks.
     if ![1, 2].into_iter().all(|host| segment.drop_arp(host)) {

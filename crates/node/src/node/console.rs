@@ -43,7 +43,7 @@ pub struct View {
     flows: BTreeMap<(&'static str, NodeId, NodeId), usize>,
     streams: BTreeMap<FlowId, usize>,
     state: Key,
-    neighbors: BTreeSet<NodeId>,
+    neighbours: BTreeSet<NodeId>,
     hints: BTreeSet<String>,
     drops: BTreeMap<DropReason, u64>,
     drops_s: f64,
@@ -108,7 +108,7 @@ impl Node {
             flows: BTreeMap::new(),
             streams: BTreeMap::new(),
             state: Key::default(),
-            neighbors: BTreeSet::new(),
+            neighbours: BTreeSet::new(),
             hints: BTreeSet::new(),
             drops: BTreeMap::new(),
             drops_s: 0.0,
@@ -174,15 +174,15 @@ impl Node {
             }
         }
 
-        let before = std::mem::take(&mut view.neighbors);
-        for neighbor in inbound.difference(&before) {
-            view.note(self.id(), EventKind::NeighborUp { neighbor: neighbor.0 });
+        let before = std::mem::take(&mut view.neighbours);
+        for neighbour in inbound.difference(&before) {
+            view.note(self.id(), EventKind::NeighborUp { neighbor: neighbour.0 });
         }
-        for neighbor in before.difference(&inbound) {
-            view.note(self.id(), EventKind::NeighborDown { neighbor: neighbor.0 });
+        for neighbour in before.difference(&inbound) {
+            view.note(self.id(), EventKind::NeighborDown { neighbor: neighbour.0 });
         }
 
-        view.neighbors = inbound;
+        view.neighbours = inbound;
     }
 
     fn look_at_links(&self, view: &mut View) {

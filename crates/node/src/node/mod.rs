@@ -12,7 +12,7 @@ mod measure;
 pub(crate) mod metrics;
 mod monitoring;
 mod names;
-mod neighbors;
+mod neighbours;
 mod path;
 mod reload;
 mod savers;
@@ -51,7 +51,7 @@ use ncmesh_host::gateway::StackMesh;
 use ncmesh_stack::trust::TrustConfig;
 use ncmesh_stack::{Active, ConfigError, Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Versions};
-use neighbors::Noted;
+use neighbours::Noted;
 use reload::NewRate;
 pub(crate) use reload::refused;
 use savers::Savers;
@@ -302,7 +302,7 @@ impl Node {
         self.stack.at(now, &mut self.storage).set_clock(unix_s());
         // The log has a line for each change, not for each frame.
         self.noted.log_coding(&self.stack);
-        self.noted.log_neighbors(&self.stack, now);
+        self.noted.log_neighbours(&self.stack, now);
         self.noted.forget_unknown(&self.stack);
 
         // Looking at the disk is rare, and goes on on another thread.
@@ -362,7 +362,7 @@ impl Node {
             return None;
         }
         let filled = self.stack.at(self.clock.now(), &mut self.storage).fill(out)?;
-        let to = filled.to.and_then(|neighbor| self.stack.address_of(neighbor));
+        let to = filled.to.and_then(|neighbour| self.stack.address_of(neighbour));
         Some(Filled { to })
     }
 

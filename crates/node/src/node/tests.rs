@@ -185,14 +185,14 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         radio: _,
         set_log: _,
     } = node;
-    let [last_heard, coding_stopped, neighbors] = noted.sizes();
+    let [last_heard, coding_stopped, neighbours] = noted.sizes();
     let [runs, echoes] = measuring.sizes();
     vec![
         ("delivered", inbox.delivered.len(), DELIVERIES_KEPT),
         ("sending", sending.len(), stack.transfers().len()),
         ("last_heard", last_heard, ids),
         ("coding_stopped", coding_stopped, ids),
-        ("neighbors", neighbors, ids),
+        ("neighbours", neighbours, ids),
         ("parts", inbox.parts(), 256),
         ("runs", runs, MAX_RUNS),
         ("echoes", echoes, MAX_ECHOES),

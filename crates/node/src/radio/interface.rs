@@ -167,8 +167,8 @@ impl Interface {
     }
 
     /// Returns whether a unicast frame to this neighbour waits for nothing.
-    pub(super) fn is_resolved(&self, neighbor: IpAddr) -> bool {
-        self.resolved.contains(&neighbor)
+    pub(super) fn is_resolved(&self, neighbour: IpAddr) -> bool {
+        self.resolved.contains(&neighbour)
     }
 
     /// Returns what keeps it from sending, whatever kind of frames.
@@ -226,11 +226,11 @@ impl Interface {
             // Entries of other interfaces are left out, so that the set stays as small as the
             // neighbourhood.
             Message::NewNeighbour(entry) if self.index == Some(entry.header.ifindex) => {
-                self.neighbor_changed(entry);
+                self.neighbour_changed(entry);
             }
             Message::DelNeighbour(entry) if self.index == Some(entry.header.ifindex) => {
-                if let Some(neighbor) = neighbor_of(entry) {
-                    self.resolved.remove(&neighbor);
+                if let Some(neighbour) = neighbour_of(entry) {
+                    self.resolved.remove(&neighbour);
                 }
             }
             // Messages of other interfaces, and of kinds that do not matter here.
@@ -329,9 +329,9 @@ impl Interface {
         if is_choice { Applied::Replaced } else { Applied::Known }
     }
 
-    fn neighbor_changed(&mut self, entry: &NeighbourMessage) {
+    fn neighbour_changed(&mut self, entry: &NeighbourMessage) {
         use NeighbourState::{Delay, Noarp, Permanent, Probe, Reachable, Stale};
-        let Some(neighbor) = neighbor_of(entry) else { return };
+        let Some(neighbour) = neighbour_of(entry) else { return };
         let is_address =
             |a: &NeighbourAttribute| matches!(a, NeighbourAttribute::LinkLayerAddress(_));
         let is_known = entry.attributes.iter().any(is_address)
@@ -339,10 +339,10 @@ impl Interface {
             && matches!(entry.header.state, Delay | Noarp | Permanent | Probe | Reachable | Stale);
 
         if !is_known {
-            self.resolved.remove(&neighbor);
+            self.resolved.remove(&neighbour);
         } else if self.resolved.len() < MAX_RESOLVED {
             // Bounded, for a network with more hosts than a mesh has neighbours.
-            self.resolved.insert(neighbor);
+            self.resolved.insert(neighbour);
         }
     }
 }
@@ -440,7 +440,7 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-fn neighbor_of(message: &NeighbourMessage) -> Option<IpAddr> {
+fn neighbour_of(message: &NeighbourMessage) -> Option<IpAddr> {
     message.attributes.iter().find_map(|attribute| match attribute {
         NeighbourAttribute::Destination(NeighbourAddress::Inet(address)) => Some((*address).into()),
         NeighbourAttribute::Destination(NeighbourAddress::Inet6(address)) => {
@@ -473,7 +473,7 @@ mod tests {
         address
     }
 
-    fn neighbor(index: u32, state: NeighbourState) -> NeighbourMessage {
+    fn neighbour(index: u32, state: NeighbourState) -> NeighbourMessage {
         let mut entry = NeighbourMessage::default();
         (entry.header.ifindex, entry.header.state) = (index, state);
         entry.attributes = vec![
@@ -605,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbor_is_resolved_while_its_hardware_address_is_known() {
+    fn a_neighbour_is_resolved_while_its_hardware_address_is_known() {
         let mut wlan = Interface::new("wlan0");
         wlan.apply(&Message::NewLink(link(2, "wlan0", UP)));
         for (state, is_resolved) in [
@@ -615,12 +615,12 @@ mod tests {
             (NeighbourState::Failed, false),
             (NeighbourState::Permanent, true),
         ] {
-            wlan.apply(&Message::NewNeighbour(neighbor(2, state)));
+            wlan.apply(&Message::NewNeighbour(neighbour(2, state)));
             assert_eq!(wlan.is_resolved(PEER.into()), is_resolved, "{state:?}");
         }
-        wlan.apply(&Message::DelNeighbour(neighbor(1, NeighbourState::Permanent)));
+        wlan.apply(&Message::DelNeighbour(neighbour(1, NeighbourState::Permanent)));
         assert!(wlan.is_resolved(PEER.into()));
-        wlan.apply(&Message::DelNeighbour(neighbor(2, NeighbourState::Permanent)));
+        wlan.apply(&Message::DelNeighbour(neighbour(2, NeighbourState::Permanent)));
         assert!(!wlan.is_resolved(PEER.into()));
     }
 }

@@ -908,17 +908,17 @@ mod tests {
     async fn a_unicast_whose_hardware_address_is_unknown_goes_to_everyone() {
         let config = "interface = \"lo\"\nport = 7171\nbroadcast = \"127.255.255.255\"";
         let mut radio = Port::open(&toml::from_str(config).unwrap()).unwrap();
-        let neighbor = Ipv4Addr::new(127, 0, 0, 7);
-        let to = Some(RadioAddress::Short(ShortAddress(neighbor.octets())));
+        let neighbour = Ipv4Addr::new(127, 0, 0, 7);
+        let to = Some(RadioAddress::Short(ShortAddress(neighbour.octets())));
         let everyone = [Target::Everyone("127.255.255.255:7171".parse().unwrap())];
         // The kernel is made to ask, once in a while, and nothing waits for its answer.
         radio.transmit(b"frame", to).await.unwrap();
         assert_eq!(radio.sending.as_ref().unwrap().targets, everyone);
-        let neighbor = IpAddr::from(neighbor);
-        let asked_at = radio.asked_at.get(&neighbor).copied();
+        let neighbour = IpAddr::from(neighbour);
+        let asked_at = radio.asked_at.get(&neighbour).copied();
         assert!(asked_at.is_some());
         radio.transmit(b"frame", to).await.unwrap();
-        assert_eq!(radio.asked_at.get(&neighbor).copied(), asked_at);
+        assert_eq!(radio.asked_at.get(&neighbour).copied(), asked_at);
         let event = radio.event(&mut Vec::new()).await.unwrap();
         let RadioEvent::Report(report) = event else { panic!("{event:?}") };
         assert_eq!(report.result, TxResult::Sent);

@@ -162,8 +162,8 @@ impl Flows {
                 let name = &self.names[node];
                 reasons.extend(status.why_not.iter().map(|why| format!("{name}: {why}")));
                 let other = |id: NodeId| self.names.get(usize::from(id.0.saturating_sub(1)));
-                stopped.extend(status.stopped.iter().map(|(neighbor, why)| {
-                    let other = other(*neighbor).map_or("a neighbour", String::as_str);
+                stopped.extend(status.stopped.iter().map(|(neighbour, why)| {
+                    let other = other(*neighbour).map_or("a neighbour", String::as_str);
                     (node, format!("codes nothing for {other}, which {why}"))
                 }));
             }

@@ -32,7 +32,7 @@ pub(super) struct Mesh {
 struct Known {
     /// Whether it ran; `None` before the first look.
     up: Option<bool>,
-    neighbors: BTreeSet<NodeId>,
+    neighbours: BTreeSet<NodeId>,
     drops: BTreeMap<DropReason, u64>,
 }
 
@@ -92,7 +92,7 @@ impl Mesh {
         let mut nodes = NodeTable::unknown(snapshot.hosts.len());
         for (node, host) in snapshot.hosts.iter().enumerate() {
             set_row(&mut nodes, node, host);
-            self.note_neighbors(node, host, &mut links, events);
+            self.note_neighbours(node, host, &mut links, events);
         }
 
         if snapshot.at.since(self.drops_at) >= DROPS_EVERY {
@@ -103,7 +103,7 @@ impl Mesh {
     }
 
     /// Takes the neighbours of a node, and notes those that are new or gone.
-    fn note_neighbors(
+    fn note_neighbours(
         &mut self,
         node: usize,
         host: &Host,
@@ -118,22 +118,22 @@ impl Mesh {
             known.drops.clear();
         }
 
-        let mut neighbors = BTreeSet::new();
-        for (neighbor, delivery) in host.stack().into_iter().flat_map(Stack::inbound) {
-            neighbors.insert(neighbor);
-            if let Some(place) = self.places.get(&(neighbor.0, node_id(node).0)) {
+        let mut neighbours = BTreeSet::new();
+        for (neighbour, delivery) in host.stack().into_iter().flat_map(Stack::inbound) {
+            neighbours.insert(neighbour);
+            if let Some(place) = self.places.get(&(neighbour.0, node_id(node).0)) {
                 links.delivery[*place] = Some(share(delivery));
             }
         }
 
-        for neighbor in neighbors.difference(&known.neighbors) {
-            events.push((node, EventKind::NeighborUp { neighbor: neighbor.0 }));
+        for neighbour in neighbours.difference(&known.neighbours) {
+            events.push((node, EventKind::NeighborUp { neighbor: neighbour.0 }));
         }
-        for neighbor in known.neighbors.difference(&neighbors) {
-            events.push((node, EventKind::NeighborDown { neighbor: neighbor.0 }));
+        for neighbour in known.neighbours.difference(&neighbours) {
+            events.push((node, EventKind::NeighborDown { neighbor: neighbour.0 }));
         }
 
-        known.neighbors = neighbors;
+        known.neighbours = neighbours;
     }
 
     /// Notes the nodes that dropped many frames since the last look at drops.

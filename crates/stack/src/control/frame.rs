@@ -71,7 +71,7 @@ record! {
         interval,
         short_sent,
         long_sent,
-        neighbors,
+        neighbours,
         digest,
         asks,
         late,
@@ -85,7 +85,7 @@ record! {
         interval: Duration::from_millis(millis.max(1).into()),
         short_sent,
         long_sent,
-        neighbors,
+        neighbours,
         digest,
         asks,
         late,
@@ -105,7 +105,7 @@ record! {
         /// the same of longer ones
         long_sent: u16 = field("hello.long_sent", "Long frames"),
         /// that it has heard lately
-        neighbors: u16 = field("hello.neighbors", "Neighbours"),
+        neighbours: u16 = field("hello.neighbors", "Neighbours"),
         /// of the link states that it knows, see below
         digest: u64 = field("hello.digest", "Digest").hex(),
         byte {
@@ -200,7 +200,7 @@ mod tests {
             interval,
             short_sent: 3,
             long_sent: 258,
-            neighbors: 9,
+            neighbours: 9,
             digest: 0xDEAD_BEEF_0102_0304,
             asks,
             late,
@@ -244,7 +244,7 @@ mod tests {
             interval: Duration::from_millis(1000),
             short_sent: 1,
             long_sent: 0,
-            neighbors: 0,
+            neighbours: 0,
             digest: 0,
             asks: Vec::new(),
             late: Vec::new(),

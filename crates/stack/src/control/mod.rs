@@ -48,7 +48,7 @@ const SHARE: f64 = 0.12;
 /// which news pass a node on which many depend for airtime where all have much to tell.
 const OF_UNUSED: f64 = 0.25;
 /// Number of neighbours that a node without any reckons with.
-const LEAST_NEIGHBORS: usize = 4;
+const LEAST_NEIGHBOURS: usize = 4;
 /// Time for which unused airtime may be saved up.
 const SAVED: Duration = Duration::from_secs(4);
 
@@ -232,7 +232,7 @@ impl Control {
 
         // A start that is new may not know of the revocations that this node holds.
         if !self.links.knows_start(frame.sender, frame.start) {
-            self.route.trust.note_new_neighbor(frame.sender, cx.now);
+            self.route.trust.note_new_neighbour(frame.sender, cx.now);
         }
 
         // A hello that another overtook brings back no neighbour that was given up.
@@ -270,9 +270,9 @@ impl Control {
         if self.route.is_pinned() {
             return;
         }
-        let neighbors = self.links.crowd().max(LEAST_NEIGHBORS) as f64;
+        let neighbours = self.links.crowd().max(LEAST_NEIGHBOURS) as f64;
         let unused = (SHARE - self.used.now(now)).max(0.0);
-        let rate = (SHARE / neighbors).max(OF_UNUSED * unused);
+        let rate = (SHARE / neighbours).max(OF_UNUSED * unused);
         let (left, at) = self.budget;
         let saved = left + rate * now.since(at).as_secs_f64();
         self.budget = (saved.min(rate * SAVED.as_secs_f64()), now);

@@ -1,6 +1,6 @@
 //! How closely estimates follow links that change: steps, ramps and bursts of loss, at random.
 
-use super::neighbor::Neighbor;
+use super::neighbour::Neighbour;
 use super::*;
 use ncmesh_engine::rng::stream;
 
@@ -29,7 +29,7 @@ fn deviations(
     for case in 0..CASES {
         let mut rng = stream(case, NodeId(1), "following", name);
         let delivery = drawn(&mut rng);
-        let mut neighbor = None;
+        let mut neighbour = None;
         for frame in 0..=judged_s * RATE {
             let second = frame as f64 / RATE as f64;
             if unit(&mut rng) >= delivery(second) {
@@ -38,14 +38,14 @@ fn deviations(
             let at = Instant::default() + Duration::from_secs(1) * frame as u32 / RATE as u32;
             let hello = Hello::of_test(frame as u16);
             let received = Received { version: 2, start: StartId(1), counter: frame as u32, at };
-            let known = neighbor.get_or_insert_with(|| Neighbor::new(&hello, received));
+            let known = neighbour.get_or_insert_with(|| Neighbour::new(&hello, received));
             known.handle_hello(&hello, received);
             known.count_frame(Some(false));
             known.note_life(at);
         }
 
         let now = Instant::default() + Duration::from_secs(judged_s);
-        let estimate = neighbor.as_mut().and_then(|known| {
+        let estimate = neighbour.as_mut().and_then(|known| {
             known.retell(now, 1.0);
             known.told()
         });

@@ -1,7 +1,7 @@
 //! Neighbour discovery, and measurement of delivery ratios.
 //!
 //! Nodes say hello about once a second, and with it how many frames of control they have sent
-//! (`neighbor`). Hellos come quickly after a start and whenever a neighbour appears; then their
+//! (`neighbour`). Hellos come quickly after a start and whenever a neighbour appears; then their
 //! interval doubles up to the longest one (Trickle, RFC 6206, without suppression). In a crowd the
 //! longest interval grows with the number of nodes, so that hellos never fill the channel.
 //!
@@ -13,7 +13,7 @@
 
 mod config;
 mod exposure;
-mod neighbor;
+mod neighbour;
 mod share;
 
 use crate::share::Uses;
@@ -23,12 +23,12 @@ pub(crate) use exposure::HIDDEN;
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_wire::{LongAddress, NodeId, RadioAddress, ShortAddress, StartId, Versions};
-use neighbor::Neighbor;
+use neighbour::Neighbour;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most neighbours that are kept.
-const MAX_NEIGHBORS: usize = 1024;
+const MAX_NEIGHBOURS: usize = 1024;
 /// Most neighbours that one hello asks to answer.
 pub(crate) const MAX_ASKED: usize = 16;
 /// Most others that one hello names as late.
@@ -56,7 +56,7 @@ const LONG_FRAME: usize = 500;
 /// hellos are quick, and later.
 const LONG_EVERY: [u8; 2] = [4, 100];
 /// Quick hellos when a neighbour appears.
-const QUICK_FOR_NEIGHBOR: u16 = 4;
+const QUICK_FOR_NEIGHBOUR: u16 = 4;
 /// Time in which a node answers a neighbour that asks for it, at most.
 const ANSWER_JITTER: Duration = Duration::from_millis(10);
 /// Least pause between a hello and an answer.
@@ -112,7 +112,7 @@ pub(crate) struct Hello {
     pub short_sent: u16,
     pub long_sent: u16,
     /// Number of its neighbours.
-    pub neighbors: u16,
+    pub neighbours: u16,
     /// Digest of the link states that it knows.
     pub digest: u64,
     /// Neighbours that it asks to answer.
@@ -215,7 +215,7 @@ pub struct Link {
     frames: u16,
     /// Hellos since the last long frame.
     since_long: u8,
-    neighbors: BTreeMap<NodeId, Neighbor>,
+    neighbours: BTreeMap<NodeId, Neighbour>,
     /// Silent neighbours that the next hello asks to answer.
     questionable: Vec<NodeId>,
     /// Neighbours that are probably gone.
@@ -247,7 +247,7 @@ impl Link {
             long_sent: 0,
             frames: 0,
             since_long: 0,
-            neighbors: BTreeMap::new(),
+            neighbours: BTreeMap::new(),
             questionable: Vec::new(),
             doubtful: BTreeSet::new(),
             answers_due: Vec::new(),
@@ -261,7 +261,7 @@ impl Link {
 
     /// Returns the neighbours heard, with the share of their long frames that arrives here.
     pub fn inbound(&self) -> impl Iterator<Item = (NodeId, f64)> + '_ {
-        self.neighbors.iter().filter_map(|(node, n)| Some((*node, n.told()?)))
+        self.neighbours.iter().filter_map(|(node, n)| Some((*node, n.told()?)))
     }
 
     /// Tells `address` in hellos from now on.
@@ -271,22 +271,22 @@ impl Link {
 
     /// Returns the address of a neighbour's radio, as its last hello told it.
     pub(crate) fn address_of(&self, node: NodeId) -> Option<RadioAddress> {
-        self.neighbors.get(&node).and_then(Neighbor::address)
+        self.neighbours.get(&node).and_then(Neighbour::address)
     }
 
     /// Returns the versions of the wire format that a neighbour understands.
     pub(crate) fn versions_of(&self, node: NodeId) -> Option<Versions> {
-        self.neighbors.get(&node).map(Neighbor::versions)
+        self.neighbours.get(&node).map(Neighbour::versions)
     }
 
     /// Returns whether a node is a neighbour in this start of it.
     pub(crate) fn knows_start(&self, node: NodeId, start: StartId) -> bool {
-        self.neighbors.get(&node).is_some_and(|neighbor| neighbor.start() == start)
+        self.neighbours.get(&node).is_some_and(|neighbour| neighbour.start() == start)
     }
 
     /// Returns the newest version that this node and all its neighbours understand.
     pub(crate) fn shared_version(&self) -> u8 {
-        self.versions.shared(&self.neighbors.values().map(Neighbor::versions))
+        self.versions.shared(&self.neighbours.values().map(Neighbour::versions))
     }
 
     /// Notes a hello from a node that has not proved yet that it is there, and the `newest` version
@@ -308,7 +308,8 @@ impl Link {
     /// changes hellos only, and none that a neighbour could then not read.
     pub(crate) fn hello_version(&self, now: Instant) -> u8 {
         let shared = self.shared_version();
-        let readable = |version: u8| self.neighbors.values().all(|n| n.versions().contain(version));
+        let readable =
+            |version: u8| self.neighbours.values().all(|n| n.versions().contain(version));
         let older = self.greeted(now).filter(|version| *version < shared && readable(*version));
         older.unwrap_or(shared)
     }
@@ -317,14 +318,14 @@ impl Link {
     /// whichever is more crowded: the spokes of a hub have one neighbour each, and fill the hub's
     /// channel together.
     pub(crate) fn crowd(&self) -> usize {
-        let claimed = self.neighbors.values().map(|n| n.neighbors().min(MOST_CLAIMED));
-        self.neighbors.len().max(usize::from(claimed.max().unwrap_or(0)))
+        let claimed = self.neighbours.values().map(|n| n.neighbours().min(MOST_CLAIMED));
+        self.neighbours.len().max(usize::from(claimed.max().unwrap_or(0)))
     }
 
     /// Returns the longest interval between hellos that a neighbour is believed to promise: what
     /// this node could choose itself. One that promises more is asked to answer when that is over.
     pub(crate) fn longest_promise(&self) -> Duration {
-        let crowd = self.neighbors.len().max(usize::from(MOST_CLAIMED));
+        let crowd = self.neighbours.len().max(usize::from(MOST_CLAIMED));
         self.longest_interval(crowd)
     }
 
@@ -335,7 +336,7 @@ impl Link {
 
     /// Returns the neighbours that did not send what they promised.
     pub(crate) fn late(&self, now: Instant) -> impl Iterator<Item = NodeId> + '_ {
-        let late = self.neighbors.iter().filter(move |(_, n)| n.missed(now) > 0);
+        let late = self.neighbours.iter().filter(move |(_, n)| n.missed(now) > 0);
         late.map(|(node, _)| *node)
     }
 
@@ -346,29 +347,29 @@ impl Link {
 
     /// Returns whether a node is a neighbour.
     pub(crate) fn knows(&self, node: NodeId) -> bool {
-        self.neighbors.contains_key(&node)
+        self.neighbours.contains_key(&node)
     }
 
     /// Returns whether a neighbour sends what it promises.
     pub(crate) fn is_punctual(&self, node: NodeId, now: Instant) -> bool {
-        self.neighbors.get(&node).is_some_and(|n| n.missed(now) == 0)
+        self.neighbours.get(&node).is_some_and(|n| n.missed(now) == 0)
     }
 
     /// Returns the airtime, s, that a long frame to a neighbour and its answer take on this port in
     /// the mean; infinite if the neighbour is late. `None` if it is not heard here.
     pub(crate) fn cost(&self, node: NodeId, now: Instant) -> Option<f64> {
-        let neighbor = self.neighbors.get(&node)?;
-        if neighbor.missed(now) > 0 {
+        let neighbour = self.neighbours.get(&node)?;
+        if neighbour.missed(now) > 0 {
             return Some(f64::INFINITY);
         }
         let airtime = self.airtime(LONG).unwrap_or(self.per_byte * LONG as u32);
-        Some(airtime.as_secs_f64() / neighbor.both_ways())
+        Some(airtime.as_secs_f64() / neighbour.both_ways())
     }
 
     /// Returns whether no later frame of a neighbour was heard on this port, although one was on
     /// another, which may be quicker.
     pub(crate) fn is_latest_here(&self, node: NodeId, counter: u32) -> bool {
-        self.neighbors.get(&node).is_some_and(|n| n.has_ports() && n.exposure.is_latest(counter))
+        self.neighbours.get(&node).is_some_and(|n| n.has_ports() && n.exposure.is_latest(counter))
     }
 
     /// Returns the number of frames of any kind that were sent, modulo 2^16.
@@ -394,10 +395,10 @@ impl Link {
             self.next_hello = self.next_hello.min(at);
         }
 
-        let full = self.neighbors.len() >= MAX_NEIGHBORS;
+        let full = self.neighbours.len() >= MAX_NEIGHBOURS;
         let is_room = self.note_hello(sender, full, hello, received, rng);
-        if let Some(neighbor) = self.neighbors.get_mut(&sender) {
-            neighbor.note_port(me, hello.on_port.as_ref());
+        if let Some(neighbour) = self.neighbours.get_mut(&sender) {
+            neighbour.note_port(me, hello.on_port.as_ref());
         }
         is_room
     }
@@ -411,7 +412,7 @@ impl Link {
         received: Received,
         rng: &mut ChaCha8Rng,
     ) -> bool {
-        match self.neighbors.get_mut(&sender) {
+        match self.neighbours.get_mut(&sender) {
             Some(known) if known.start() == received.start => {
                 let before = known.long.weight();
                 known.handle_hello(hello, received);
@@ -422,13 +423,13 @@ impl Link {
             None if full => return false,
             _ => {
                 // The newcomer measures its links to us by our hellos.
-                self.quick = self.quick.max(QUICK_FOR_NEIGHBOR);
+                self.quick = self.quick.max(QUICK_FOR_NEIGHBOUR);
                 self.interval = seconds(self.config.quick_hello_s);
 
                 // Others heard it, too, of which some do not hear each other.
                 let soon = received.at + self.interval.mul_f64(0.5 + 0.5 * unit(rng));
                 self.next_hello = self.next_hello.min(soon);
-                self.neighbors.insert(sender, Neighbor::new(hello, received));
+                self.neighbours.insert(sender, Neighbour::new(hello, received));
             }
         }
 
@@ -442,13 +443,13 @@ impl Link {
         // A node that does not hear the sender may send at the same time. Its frame is lost here if
         // it begins during this one, or so shortly before that it is not over yet.
         self.busy += self.per_byte * 2 * u32::try_from(frame.len).unwrap_or(u32::MAX);
-        if let Some(neighbor) = self.neighbors.get_mut(&sender).filter(|n| n.start() == start) {
-            neighbor.count_frame(frame.is_control.then_some(frame.len > LONG_FRAME));
-            let are_all_here = !neighbor.has_ports();
-            neighbor.exposure.note_frame(frame.counter, frame.len, are_all_here);
+        if let Some(neighbour) = self.neighbours.get_mut(&sender).filter(|n| n.start() == start) {
+            neighbour.count_frame(frame.is_control.then_some(frame.len > LONG_FRAME));
+            let are_all_here = !neighbour.has_ports();
+            neighbour.exposure.note_frame(frame.counter, frame.len, are_all_here);
             if !frame.is_late {
-                neighbor.note_life(now);
-                neighbor.busy_before = self.busy;
+                neighbour.note_life(now);
+                neighbour.busy_before = self.busy;
             }
         }
 
@@ -457,7 +458,7 @@ impl Link {
 
     /// Removes a neighbour.
     pub(crate) fn forget(&mut self, node: NodeId) {
-        self.neighbors.remove(&node);
+        self.neighbours.remove(&node);
         self.note_answers();
     }
 
@@ -475,16 +476,16 @@ impl Link {
         let mut gone = Vec::new();
 
         // Where several nodes miss a neighbour, each is sooner sure that it is gone.
-        let late = self.neighbors.iter().filter(|(_, n)| n.missed(now) > 0);
+        let late = self.neighbours.iter().filter(|(_, n)| n.missed(now) > 0);
         let others: Vec<(NodeId, f64)> =
             late.map(|(node, _)| (*node, self.chance_of_others(*node, &delivery))).collect();
         self.questionable.clear();
         self.doubtful.clear();
         for (node, others) in others {
-            let Some(n) = self.neighbors.get(&node) else { continue };
+            let Some(n) = self.neighbours.get(&node) else { continue };
             let with_others = is_lost_with_others(node, n.heard_at());
             if n.is_gone(others, with_others, self.busy, now) {
-                self.neighbors.remove(&node);
+                self.neighbours.remove(&node);
                 gone.push(node);
                 continue;
             }
@@ -501,7 +502,7 @@ impl Link {
         }
 
         self.note_answers();
-        let retold = self.neighbors.values_mut().map(|n| n.retell(now, self.exponent));
+        let retold = self.neighbours.values_mut().map(|n| n.retell(now, self.exponent));
         (gone, retold.fold(false, |any, retold| any | retold))
     }
 
@@ -511,12 +512,12 @@ impl Link {
         let Some(look) = self.airtimes.look(now) else { return };
 
         // A frame of a poor link is often too weak here to disturb another.
-        let share = |n: &mut Neighbor| n.exposure.take_share(look) * n.hope();
-        let all = self.neighbors.iter_mut();
+        let share = |n: &mut Neighbour| n.exposure.take_share(look) * n.hope();
+        let all = self.neighbours.iter_mut();
         let all = all.map(|(node, n)| Sender { node: *node, share: share(n) });
         let senders: Vec<Sender> = all.filter(|sender| sender.share > 0.0).collect();
 
-        for (node, neighbor) in &mut self.neighbors {
+        for (node, neighbour) in &mut self.neighbours {
             let mut sensed = look.own;
             let mut hidden = 0.0;
             for sender in senders.iter().filter(|sender| sender.node != *node) {
@@ -527,7 +528,7 @@ impl Link {
                 }
             }
 
-            neighbor.exposure.note_shares(sensed, hidden, look);
+            neighbour.exposure.note_shares(sensed, hidden, look);
         }
     }
 
@@ -535,9 +536,9 @@ impl Link {
     /// has happened to it; 1 if too many others have heard it lately. One may still hear, by luck,
     /// a node that has faded for all.
     fn chance_of_others(&self, node: NodeId, delivery: &impl Fn(NodeId, NodeId) -> f64) -> f64 {
-        let Some(due_at) = self.neighbors.get(&node).map(Neighbor::due_at) else { return 1.0 };
+        let Some(due_at) = self.neighbours.get(&node).map(Neighbour::due_at) else { return 1.0 };
         let mut chance = 1.0;
-        for (other, n) in self.neighbors.iter().filter(|(other, _)| **other != node) {
+        for (other, n) in self.neighbours.iter().filter(|(other, _)| **other != node) {
             // One that said hello before the neighbour was late knows no more than we do.
             if n.said_hello() < due_at {
                 continue;
@@ -554,7 +555,7 @@ impl Link {
 
     /// Learns what length does to delivery from a neighbour that has just shown it.
     fn learn_exponent(&mut self, node: NodeId) {
-        let Some(n) = self.neighbors.get(&node) else { return };
+        let Some(n) = self.neighbours.get(&node) else { return };
         let short = n.short.value();
         let long = n.long.value();
 
@@ -621,7 +622,7 @@ impl Link {
 
     /// Returns when the answers of silent neighbours are overdue.
     fn answers(&self) -> impl Iterator<Item = Instant> + '_ {
-        self.neighbors.values().filter_map(Neighbor::answer_due)
+        self.neighbours.values().filter_map(Neighbour::answer_due)
     }
 
     /// Says hello soon, because somebody waits for a proof of ours. Recordings may ask for it, so
@@ -634,7 +635,7 @@ impl Link {
 
     /// Says hello now, in another start, and often for a while: neighbours measure that start anew.
     pub(crate) fn begin_start(&mut self, now: Instant) {
-        self.quick = self.quick.max(QUICK_FOR_NEIGHBOR);
+        self.quick = self.quick.max(QUICK_FOR_NEIGHBOUR);
         self.next_hello = now;
     }
 
@@ -678,7 +679,7 @@ impl Link {
 
         let asks = core::mem::take(&mut self.questionable);
         for node in &asks {
-            if let Some(n) = self.neighbors.get_mut(node) {
+            if let Some(n) = self.neighbours.get_mut(node) {
                 n.note_ask(now);
             }
         }
@@ -687,7 +688,7 @@ impl Link {
         // The list is short, so silence over the best links goes first.
         self.answers_due = self.answers().collect();
         let late =
-            self.neighbors.iter().filter(|(node, n)| n.missed(now) > 0 && !asks.contains(node));
+            self.neighbours.iter().filter(|(node, n)| n.missed(now) > 0 && !asks.contains(node));
         let mut late: Vec<(NodeId, f64)> = late.map(|(node, n)| (*node, n.hope())).collect();
         late.retain(|(_, hope)| *hope >= WITNESS);
         late.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -702,7 +703,7 @@ impl Link {
             interval: longest,
             short_sent: self.short_sent,
             long_sent: self.long_sent,
-            neighbors: self.neighbors.len() as u16,
+            neighbours: self.neighbours.len() as u16,
             digest,
             asks,
             late,
@@ -717,7 +718,7 @@ impl Link {
 
     /// Returns the neighbours that were heard lately, measured or not.
     pub(crate) fn heard(&self) -> BTreeSet<NodeId> {
-        self.neighbors.keys().copied().collect()
+        self.neighbours.keys().copied().collect()
     }
 }
 
@@ -729,7 +730,7 @@ impl Hello {
             interval: Duration::from_secs(1),
             short_sent,
             long_sent: 0,
-            neighbors: 1,
+            neighbours: 1,
             digest: 0,
             asks: Vec::new(),
             late: Vec::new(),

@@ -23,14 +23,14 @@ struct Lone {
 }
 
 impl Lone {
-    /// A node that has heard four of five hellos of each of `neighbors` for a minute.
-    fn settled(neighbors: &[u16]) -> Self {
+    /// A node that has heard four of five hellos of each of `neighbours` for a minute.
+    fn settled(neighbours: &[u16]) -> Self {
         let rng = stream(1, ME, "test", "link");
         let mut lone =
             Self { link: Link::new(LinkConfig::default(), Versions::OWN, at(0)), rng, sent: 0 };
         for second in 0..=60 {
             lone.sent += 1;
-            for node in neighbors.iter().filter(|node| (second + u64::from(**node)) % 5 != 0) {
+            for node in neighbours.iter().filter(|node| (second + u64::from(**node)) % 5 != 0) {
                 lone.hear(NodeId(*node), &[], 1000 * second);
             }
             lone.review(1000 * second);
@@ -40,7 +40,7 @@ impl Lone {
 
     /// Hears a hello of a neighbour that misses others.
     fn hear(&mut self, node: NodeId, late: &[NodeId], ms: u64) {
-        let hello = Hello { neighbors: 5, late: late.to_vec(), ..Hello::of_test(self.sent) };
+        let hello = Hello { neighbours: 5, late: late.to_vec(), ..Hello::of_test(self.sent) };
         let start = StartId(1);
         let received = Received { version: 2, start, counter: u32::from(self.sent), at: at(ms) };
         self.link.handle_hello(ME, node, &hello, received, &mut self.rng);
@@ -88,19 +88,19 @@ fn a_neighbour_that_most_miss_is_asked_although_one_heard_it_by_luck() {
 #[test]
 fn a_neighbour_is_where_its_latest_hello_says() {
     let me = ME;
-    let neighbor = NodeId(2);
+    let neighbour = NodeId(2);
     let told = |link: &mut Link, counter: u32, address: Option<RadioAddress>| {
         let mut rng = stream(1, ME, "test", "link");
         link.set_address(address);
         let hello = link.hello(0, None, at(0), &mut rng);
         let received = Received { version: 2, start: StartId(1), counter, at: at(0) };
-        link.handle_hello(me, neighbor, &hello, received, &mut rng);
-        link.address_of(neighbor)
+        link.handle_hello(me, neighbour, &hello, received, &mut rng);
+        link.address_of(neighbour)
     };
     let mut link = Link::new(LinkConfig::default(), Versions::OWN, at(0));
     let first = Some(RadioAddress::Short(ShortAddress([10, 0, 0, 1])));
     let second = Some(RadioAddress::Long(LongAddress([2, 0, 0, 0, 0, 2, 0, 0])));
-    assert_eq!(link.address_of(neighbor), None);
+    assert_eq!(link.address_of(neighbour), None);
     assert_eq!(told(&mut link, 5, first), first);
     assert_eq!(told(&mut link, 6, second), second);
     // It was overtaken on its way.

@@ -65,7 +65,7 @@ impl Route {
 
     /// Removes our links to neighbours that are gone: they cannot tell that they do not hear us any
     /// more. What they told last holds again if they are heard again and have not told otherwise.
-    pub(super) fn doubt_links_to(&mut self, gone: Vec<NodeId>, neighbors: &BTreeSet<NodeId>) {
+    pub(super) fn doubt_links_to(&mut self, gone: Vec<NodeId>, neighbours: &BTreeSet<NodeId>) {
         let topology = Arc::make_mut(&mut self.topology);
         for node in gone {
             let version = topology.state(node).map(|state| state.version);
@@ -74,7 +74,7 @@ impl Route {
         }
 
         // A neighbour that is back, and whose state is still the one in which it told of our link.
-        let again = |node: &NodeId| neighbors.contains(node);
+        let again = |node: &NodeId| neighbours.contains(node);
         for (node, (version, delivery)) in self.doubted.extract_if(.., |node, _| again(node)) {
             if topology.state(node).is_some_and(|state| state.version == version) {
                 topology.set_link(self.me, node, Some(delivery));
@@ -96,7 +96,7 @@ impl Route {
 
     /// Returns the neighbours that were given up by those who hear them best, and who notice sooner
     /// than we can: by several while we miss them too, or by the best while we doubt them.
-    pub(super) fn dead_neighbors(&self, now: Instant, link: &PortLinks) -> Vec<NodeId> {
+    pub(super) fn dead_neighbours(&self, now: Instant, link: &PortLinks) -> Vec<NodeId> {
         let is_given_up = |node: &NodeId| {
             let Some(state) = self.topology.state(*node) else { return false };
             let others = state.hears.iter().filter(|(n, d)| **n != self.me && **d >= GOOD);

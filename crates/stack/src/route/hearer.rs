@@ -49,12 +49,12 @@ struct Via {
 pub(super) fn all(
     topology: &Topology,
     me: NodeId,
-    neighbors: &BTreeSet<NodeId>,
+    neighbours: &BTreeSet<NodeId>,
     inbound: &Links,
 ) -> Vec<Hearer> {
     // A neighbour measures our frames, so its own word counts before our measurement of it.
     let hears = |node: &NodeId| topology.state(*node).map_or(&NO_LINKS, |state| &state.hears);
-    let reached = neighbors.iter().filter_map(|n| Some((*n, *hears(n).get(&me)?)));
+    let reached = neighbours.iter().filter_map(|n| Some((*n, *hears(n).get(&me)?)));
     let measured = |(node, reached): (NodeId, f64)| {
         let both = inbound.get(&node).map_or(0.0, |heard| reached * heard);
         (node, Via { reached, both })
@@ -99,7 +99,7 @@ pub(super) fn all(
         Hearer { node: *node, delivery, weight, quality, relies }
     };
 
-    neighbors.iter().map(hearer).collect()
+    neighbours.iter().map(hearer).collect()
 }
 
 #[cfg(test)]

@@ -251,7 +251,7 @@ impl Route {
         let is_lost = |node, since| doubt::is_lost_with_others(topology, &self.lost, node, since);
         let review = link.review(now, |from, to| topology.delivery(from, to), is_lost);
         let mut gone = review.gone;
-        for node in self.dead_neighbors(now, link) {
+        for node in self.dead_neighbours(now, link) {
             link.forget(node);
             gone.push(node);
         }
@@ -274,16 +274,16 @@ impl Route {
             self.announce_if_worth(hears, now);
         }
 
-        let neighbors = link.heard();
-        self.trust.handle_timeout(&neighbors, now);
-        self.doubt_links_to(gone, &neighbors);
+        let neighbours = link.heard();
+        self.trust.handle_timeout(&neighbours, now);
+        self.doubt_links_to(gone, &neighbours);
 
         // Hearers depend on the whole topology, so they are computed anew only now and then.
-        if now >= self.next_hearers || !self.spread.knows(&neighbors) {
+        if now >= self.next_hearers || !self.spread.knows(&neighbours) {
             self.next_hearers = now + LOOK_AT_HEARERS;
-            self.repair.retain(|node| neighbors.contains(&node));
+            self.repair.retain(|node| neighbours.contains(&node));
             let inbound: Links = link.inbound().into_iter().collect();
-            self.spread.set_hearers(hearer::all(&self.topology, self.me, &neighbors, &inbound));
+            self.spread.set_hearers(hearer::all(&self.topology, self.me, &neighbours, &inbound));
         }
 
         // A neighbour compares with those that reach it well. Of one whose state nobody has told us
@@ -294,9 +294,10 @@ impl Route {
             (!is_known || hearer.is_ours_to_repair()).then_some(hearer.quality)
         };
 
-        if let Some((neighbor, told)) = self.repair.begin(&self.topology, self.digest, quality, now)
+        if let Some((neighbour, told)) =
+            self.repair.begin(&self.topology, self.digest, quality, now)
         {
-            told.into_iter().for_each(|origin| self.spread.tell(origin, neighbor, now));
+            told.into_iter().for_each(|origin| self.spread.tell(origin, neighbour, now));
         }
     }
 

@@ -195,22 +195,22 @@ impl Repair {
     /// although they had time to reach it.
     pub(super) fn note_digest(
         &mut self,
-        neighbor: NodeId,
+        neighbour: NodeId,
         theirs: u64,
         ours: u64,
         topology: &Topology,
         now: Instant,
     ) -> Vec<NodeId> {
         if theirs == ours {
-            self.differences.remove(&neighbor);
-            self.alike.insert(neighbor);
+            self.differences.remove(&neighbour);
+            self.alike.insert(neighbour);
             return Vec::new();
         }
 
         // News that explain the difference are told again, without a question.
         let terms = self.all_terms(topology, ours, now);
         let new = Difference { open: None, latest: theirs, tries: 0, blind: 0, next: now };
-        let difference = self.differences.entry(neighbor).or_insert(new);
+        let difference = self.differences.entry(neighbour).or_insert(new);
         (difference.latest, difference.blind) = (theirs, 0);
 
         // A digest that nothing explains yet may hold news that are on their way to us. It is kept
@@ -260,9 +260,9 @@ impl Repair {
     }
 
     /// Forgets the neighbours that are not among those heard lately.
-    pub(super) fn retain(&mut self, is_neighbor: impl Fn(NodeId) -> bool) {
-        self.differences.retain(|node, _| is_neighbor(*node));
-        self.alike.retain(|node| is_neighbor(*node));
+    pub(super) fn retain(&mut self, is_neighbour: impl Fn(NodeId) -> bool) {
+        self.differences.retain(|node, _| is_neighbour(*node));
+        self.alike.retain(|node| is_neighbour(*node));
     }
 
     /// Begins a comparison with a neighbour whose digest differed some time ago by more than the
@@ -289,16 +289,16 @@ impl Repair {
         // The best quality is known only after all were seen, so candidates are collected first.
         let mut best = 0.0f64;
         let mut open: Vec<(u32, NodeId, f64)> = Vec::new();
-        for (neighbor, difference) in &mut self.differences {
+        for (neighbour, difference) in &mut self.differences {
             let Some((theirs, since)) = difference.open else { continue };
             if !newcomer && terms.explain(theirs ^ ours).is_some() {
                 difference.open = None;
                 continue;
             }
-            let Some(quality) = quality(*neighbor) else { continue };
+            let Some(quality) = quality(*neighbour) else { continue };
             best = best.max(quality);
 
-            let is_first = !self.alike.contains(neighbor) && (quiet || quality < ASKING_HELPS);
+            let is_first = !self.alike.contains(neighbour) && (quiet || quality < ASKING_HELPS);
             // After a comparison that did not help, the next digest that differs is enough.
             let wait = match difference.tries {
                 0 if newcomer => Duration::ZERO,
@@ -310,19 +310,19 @@ impl Repair {
             // A neighbour that we hardly hear is asked several times for one of its digests.
             let answers = f64::from(difference.blind) * quality.max(POOREST);
             if now >= since + wait && now >= difference.next && answers < ENOUGH_ANSWERS {
-                open.push((difference.tries, *neighbor, quality));
+                open.push((difference.tries, *neighbour, quality));
             }
         }
 
         open.retain(|(.., quality)| *quality >= best / 2.0);
 
         // The least tried goes first, so that one deaf neighbour does not hold up the others.
-        let (tries, neighbor, quality) =
+        let (tries, neighbour, quality) =
             open.into_iter().min_by_key(|(tries, n, _)| (*tries, *n))?;
         let doublings = (f64::from(tries) * quality.max(POOREST)) as u32;
         let next = now + PAUSES.pause(doublings);
 
-        let difference = self.differences.get_mut(&neighbor)?;
+        let difference = self.differences.get_mut(&neighbour)?;
         (difference.tries, difference.next) = (tries + 1, next);
         difference.blind += 1;
         difference.open = Some((difference.latest, now));
@@ -331,21 +331,21 @@ impl Repair {
         let (first, last) = ALL;
         let differing = vec![Digested { first, last, digest: difference.latest }];
         self.next = now + PAUSES.first;
-        Some((neighbor, self.refine(topology, neighbor, quality, differing, now)))
+        Some((neighbour, self.refine(topology, neighbour, quality, differing, now)))
     }
 
     /// Takes from the budget of a neighbour the cost of an answer to its question, for which this
     /// node looks at `states` of `all` states. Returns whether there was enough.
     pub(super) fn may_answer(
         &mut self,
-        neighbor: NodeId,
+        neighbour: NodeId,
         states: usize,
         all: usize,
         now: Instant,
     ) -> bool {
-        make_room(&mut self.budgets, &neighbor, MAX_BUDGETS, |budget| budget.at);
+        make_room(&mut self.budgets, &neighbour, MAX_BUDGETS, |budget| budget.at);
         let full = Budget { passes: MOST_PASSES, at: now };
-        let budget = self.budgets.entry(neighbor).or_insert(full);
+        let budget = self.budgets.entry(neighbour).or_insert(full);
         let earned = PASSES_PER_S * now.since(budget.at).as_secs_f64();
         *budget = Budget { passes: (budget.passes + earned).min(MOST_PASSES), at: now };
         let cost = (states as f64 / all.max(1) as f64).clamp(LEAST_PASS, 1.0);
@@ -383,17 +383,17 @@ impl Repair {
         }
 
         // One frame for each neighbour: it asks for all that is wanted of it.
-        let mut by_neighbor: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
+        let mut by_neighbour: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
         for (origin, want) in &mut self.wanted {
             if want.due <= now + REQUEST_WAIT {
-                by_neighbor.entry(want.from).or_default().push(*origin);
+                by_neighbour.entry(want.from).or_default().push(*origin);
                 want.due = now + REQUEST_PAUSES.pause(want.tries);
                 want.tries += 1;
             }
         }
 
         self.wanted.retain(|_, want| want.tries < MAX_REQUESTS);
-        for (from, origins) in by_neighbor {
+        for (from, origins) in by_neighbour {
             self.ask(from, Question::Request(origins));
         }
     }
@@ -468,9 +468,9 @@ impl Repair {
         told
     }
 
-    fn ask(&mut self, neighbor: NodeId, question: Question) {
+    fn ask(&mut self, neighbour: NodeId, question: Question) {
         if self.waiting.len() < MAX_WAITING {
-            self.waiting.push_back((neighbor, question));
+            self.waiting.push_back((neighbour, question));
         }
     }
 
@@ -485,8 +485,8 @@ impl Repair {
     }
 
     /// Puts back what did not fit into the frame.
-    pub(super) fn put_back(&mut self, neighbor: NodeId, question: Question) {
-        self.waiting.push_front((neighbor, question));
+    pub(super) fn put_back(&mut self, neighbour: NodeId, question: Question) {
+        self.waiting.push_front((neighbour, question));
     }
 }
 

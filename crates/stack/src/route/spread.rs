@@ -69,7 +69,7 @@ pub(super) struct Spread {
 
 impl Spread {
     /// Sets the neighbours that may hear this node.
-    pub(super) fn set_hearers(&mut self, neighbors: Vec<Hearer>) {
+    pub(super) fn set_hearers(&mut self, neighbours: Vec<Hearer>) {
         self.coverage.clear();
 
         // Items refer to hearers by index: without any, those that are gone can be removed.
@@ -81,7 +81,7 @@ impl Spread {
         for hearer in &mut self.hearers {
             (hearer.delivery, hearer.weight, hearer.relies) = (0.0, 0.0, false);
         }
-        for hearer in neighbors {
+        for hearer in neighbours {
             match self.index(hearer.node) {
                 Some(index) => self.hearers[index] = hearer,
                 None => self.hearers.push(hearer),
@@ -89,11 +89,11 @@ impl Spread {
         }
     }
 
-    /// Returns whether `neighbors` are those that it knows to hear this node.
-    pub(super) fn knows(&self, neighbors: &BTreeSet<NodeId>) -> bool {
+    /// Returns whether `neighbours` are those that it knows to hear this node.
+    pub(super) fn knows(&self, neighbours: &BTreeSet<NodeId>) -> bool {
         let present = self.hearers.iter().filter(|hearer| hearer.delivery > 0.0);
-        present.clone().count() == neighbors.len()
-            && present.clone().all(|hearer| neighbors.contains(&hearer.node))
+        present.clone().count() == neighbours.len()
+            && present.clone().all(|hearer| neighbours.contains(&hearer.node))
     }
 
     /// Returns who has what `sender` sends: for each hearer the probability that it received it.

@@ -360,8 +360,8 @@ impl Trust {
         self.saves
     }
 
-    /// Does what falls due with time; `neighbors` are the nodes heard.
-    pub(crate) fn handle_timeout(&mut self, neighbors: &BTreeSet<NodeId>, now: Instant) {
+    /// Does what falls due with time; `neighbours` are the nodes heard.
+    pub(crate) fn handle_timeout(&mut self, neighbours: &BTreeSet<NodeId>, now: Instant) {
         let is_rename_due = self.is_renamed && now >= self.next_rename;
         if (self.is_unsaved && now >= self.next_save) || is_rename_due {
             self.saves += 1;
@@ -374,7 +374,7 @@ impl Trust {
 
         // Ids that a member invents have no certificates, and are not asked.
         if matches!(&self.mode, Mode::Network(network) if network.may_ask(now)) {
-            let members = neighbors.iter().copied().filter(|node| self.is_certified(*node, now));
+            let members = neighbours.iter().copied().filter(|node| self.is_certified(*node, now));
             let members: Vec<NodeId> = members.collect();
             if let Mode::Network(network) = &mut self.mode {
                 network.ask(members, now);
@@ -898,9 +898,9 @@ impl Trust {
     }
 
     /// Notes that a neighbour is new, and may not have the revocations.
-    pub(crate) fn note_new_neighbor(&mut self, node: NodeId, now: Instant) {
+    pub(crate) fn note_new_neighbour(&mut self, node: NodeId, now: Instant) {
         if let Mode::Network(network) = &mut self.mode {
-            network.note_new_neighbor(node, now);
+            network.note_new_neighbour(node, now);
         }
     }
 

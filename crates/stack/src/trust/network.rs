@@ -142,7 +142,7 @@ impl Network {
     }
 
     /// Asks a neighbour that is new which lists it has.
-    pub(super) fn note_new_neighbor(&mut self, node: NodeId, now: Instant) {
+    pub(super) fn note_new_neighbour(&mut self, node: NodeId, now: Instant) {
         self.confirmed.remove(&node);
         self.asks = 0;
         self.next_ask = self.next_ask.min(now + ASK_PAUSES.first);

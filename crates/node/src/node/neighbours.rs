@@ -22,7 +22,7 @@ pub(super) struct Noted {
     /// engines keep.
     coding_stopped: BTreeSet<(&'static str, NodeId)>,
     /// Neighbours that were there. At most one entry for each id.
-    neighbors: BTreeSet<NodeId>,
+    neighbours: BTreeSet<NodeId>,
     /// Frames with a wrong key that a warning has counted, and when it was logged.
     wrong_key: u64,
     warned: Option<Instant>,
@@ -36,14 +36,14 @@ impl Noted {
     /// Returns the size of each of its tables.
     #[cfg(test)]
     pub(super) fn sizes(&self) -> [usize; 3] {
-        [self.last_heard.len(), self.coding_stopped.len(), self.neighbors.len()]
+        [self.last_heard.len(), self.coding_stopped.len(), self.neighbours.len()]
     }
 
     /// Takes the present neighbours. Returns those that have come and those that have gone.
-    fn neighbors(&mut self, present: BTreeSet<NodeId>) -> [Vec<NodeId>; 2] {
-        let come = present.difference(&self.neighbors).copied().collect();
-        let gone = self.neighbors.difference(&present).copied().collect();
-        self.neighbors = present;
+    fn neighbours(&mut self, present: BTreeSet<NodeId>) -> [Vec<NodeId>; 2] {
+        let come = present.difference(&self.neighbours).copied().collect();
+        let gone = self.neighbours.difference(&present).copied().collect();
+        self.neighbours = present;
         [come, gone]
     }
 
@@ -68,14 +68,14 @@ impl Noted {
         is_news
     }
 
-    /// Notes that a frame of `neighbor` was heard.
-    pub(super) fn hear(&mut self, neighbor: NodeId, now: Instant) {
-        self.last_heard.insert(neighbor, now);
+    /// Notes that a frame of `neighbour` was heard.
+    pub(super) fn hear(&mut self, neighbour: NodeId, now: Instant) {
+        self.last_heard.insert(neighbour, now);
     }
 
     /// Returns when a neighbour was heard last.
-    pub(super) fn last_heard(&self, neighbor: NodeId) -> Option<Instant> {
-        self.last_heard.get(&neighbor).copied()
+    pub(super) fn last_heard(&self, neighbour: NodeId) -> Option<Instant> {
+        self.last_heard.get(&neighbour).copied()
     }
 
     /// Forgets neighbours that the stack has forgotten.
@@ -89,9 +89,9 @@ impl Noted {
 
     /// Logs which neighbours have come and gone since the last call, and warns of frames that were
     /// sealed with another key or written in this node's name, and of false packets.
-    pub(super) fn log_neighbors(&mut self, stack: &Stack, now: Instant) {
+    pub(super) fn log_neighbours(&mut self, stack: &Stack, now: Instant) {
         // Compared with the last call, so that a neighbour is logged when it comes or goes.
-        let [come, gone] = self.neighbors(stack.inbound().map(|(node, _)| node).collect());
+        let [come, gone] = self.neighbours(stack.inbound().map(|(node, _)| node).collect());
         for node in come {
             tracing::info!("neighbour {} (id {node}) is heard", name_of(stack, node));
         }
@@ -151,9 +151,9 @@ mod tests {
         let mut noted = Noted::default();
         let set = |ids: &[u16]| ids.iter().copied().map(NodeId).collect::<BTreeSet<_>>();
         let list = |ids: &[u16]| ids.iter().copied().map(NodeId).collect::<Vec<_>>();
-        assert_eq!(noted.neighbors(set(&[2, 3])), [list(&[2, 3]), list(&[])]);
-        assert_eq!(noted.neighbors(set(&[2, 3])), [list(&[]), list(&[])]);
-        assert_eq!(noted.neighbors(set(&[3, 4])), [list(&[4]), list(&[2])]);
+        assert_eq!(noted.neighbours(set(&[2, 3])), [list(&[2, 3]), list(&[])]);
+        assert_eq!(noted.neighbours(set(&[2, 3])), [list(&[]), list(&[])]);
+        assert_eq!(noted.neighbours(set(&[3, 4])), [list(&[4]), list(&[2])]);
     }
 
     #[test]

@@ -52,7 +52,7 @@ const MAX_ASKS: u8 = 8;
 
 /// Measurements of one neighbour.
 #[derive(Clone, Debug)]
-pub(super) struct Neighbor {
+pub(super) struct Neighbour {
     start: StartId,
     /// Number of the last hello that arrived, when, and the frames that it counted, short and long.
     hello: (u32, Instant, [u16; 2]),
@@ -72,7 +72,7 @@ pub(super) struct Neighbor {
     counted: (u32, u32),
     /// Neighbours that it missed when it said its last hello, and the number of all.
     missing: Vec<NodeId>,
-    neighbors: u16,
+    neighbours: u16,
     /// Versions of the wire format that it understands, as far as its last hello tells.
     versions: Versions,
     /// Address of its radio.
@@ -89,7 +89,7 @@ pub(super) struct Neighbor {
     asked_at: Instant,
 }
 
-impl Neighbor {
+impl Neighbour {
     /// Returns a neighbour that is heard for the first time, by a hello.
     pub(super) fn new(hello: &Hello, received: Received) -> Self {
         Self {
@@ -104,7 +104,7 @@ impl Neighbor {
             told: None,
             counted: (received.counter, 0),
             missing: hello.missing().collect(),
-            neighbors: hello.neighbors,
+            neighbours: hello.neighbours,
             versions: hello.versions(received.version),
             address: hello.address(),
             busy_before: Duration::ZERO,
@@ -145,7 +145,7 @@ impl Neighbor {
         self.hello = (received.counter, received.at, [short, long]);
         self.interval = hello.interval;
         self.missing = hello.missing().collect();
-        self.neighbors = hello.neighbors;
+        self.neighbours = hello.neighbours;
         self.versions = hello.versions(received.version);
         self.address = hello.address();
     }
@@ -184,8 +184,8 @@ impl Neighbor {
     }
 
     /// Returns how many neighbours it has.
-    pub(super) fn neighbors(&self) -> u16 {
-        self.neighbors
+    pub(super) fn neighbours(&self) -> u16 {
+        self.neighbours
     }
 
     /// Returns when it said its last hello.
@@ -347,7 +347,7 @@ fn power(base: f64, exponent: u32) -> f64 {
 mod tests {
     use super::*;
 
-    impl Neighbor {
+    impl Neighbour {
         fn note_frame(&mut self, is_long: Option<bool>, now: Instant) {
             self.count_frame(is_long);
             self.note_life(now);
@@ -369,8 +369,8 @@ mod tests {
     }
 
     /// A neighbour of which every hello arrives, one a second, for a minute.
-    fn good() -> Neighbor {
-        let mut n = Neighbor::new(&hello(0, 0), received(1, 0));
+    fn good() -> Neighbour {
+        let mut n = Neighbour::new(&hello(0, 0), received(1, 0));
         n.note_frame(Some(false), at(0));
         for i in 1..=60 {
             n.handle_hello(&hello(i, 0), received(i + 1, 1000 * u64::from(i)));
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn frames_of_both_lengths_are_counted_between_hellos() {
-        let mut n = Neighbor::new(&hello(65_534, 65_530), received(10, 0));
+        let mut n = Neighbour::new(&hello(65_534, 65_530), received(10, 0));
         n.note_frame(Some(false), at(0));
         // 5 of 20 long frames arrive, and 2 of 4 short ones, with the hello. The count wraps.
         (0..5).for_each(|_| n.note_frame(Some(true), at(500)));
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn delivery_is_told_once_four_frames_were_sent() {
-        let mut n = Neighbor::new(&hello(0, 0), received(1, 0));
+        let mut n = Neighbour::new(&hello(0, 0), received(1, 0));
         n.note_frame(Some(false), at(0));
         assert_eq!(n.delivery(at(0), 1.0), None);
         n.handle_hello(&hello(4, 0), received(5, 1000));
@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn a_poor_neighbour_may_keep_silent_for_longer() {
-        let mut n = Neighbor::new(&hello(0, 0), received(1, 0));
+        let mut n = Neighbour::new(&hello(0, 0), received(1, 0));
         for i in 1..=60 {
             let now = 4000 * u64::from(i);
             n.handle_hello(&hello(4 * i, 0), received(4 * i + 1, now));
@@ -459,7 +459,7 @@ mod tests {
 
     #[test]
     fn a_poor_neighbour_is_given_up_sooner_if_others_have_lost_it_too() {
-        let mut n = Neighbor::new(&hello(0, 0), received(1, 0));
+        let mut n = Neighbour::new(&hello(0, 0), received(1, 0));
         for i in 1..=60 {
             // One of three hellos arrives.
             let now = 3000 * u64::from(i);
