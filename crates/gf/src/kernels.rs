@@ -50,11 +50,13 @@ impl Kernels {
 
     /// Computes `y = c·y`.
     pub fn scale(&self, c: u8, y: &mut [u8]) {
+        // As `y += (c + 1)·y`: the sum leaves bytes alone that two registers of a path share.
+        let c = c ^ 1;
         let rows = y.as_mut_ptr();
         let job = Job { outputs: rows, ..single(&c, rows, y.len()) };
         // SAFETY: one row of this length is both read and written. Each block is read before it
         // is written.
-        unsafe { (self.entries.product)(&job) }
+        unsafe { (self.entries.accumulate)(&job) }
     }
 
     /// Computes `y += c·x`.

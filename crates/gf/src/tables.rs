@@ -131,6 +131,10 @@ pub(crate) static SHUFFLE_16: [Nibbles; 16] = shuffle_16();
 /// Bit masks of GF(2), by coefficient.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) static MASK_2: [u64; 2] = [0, u64::MAX];
+/// Each coefficient in four bytes. A broadcast of four bytes is a load and no more, where that of
+/// one byte also takes the unit that multiplies or adds.
+#[cfg(target_arch = "x86_64")]
+pub(crate) static FOURFOLD_256: [u32; 256] = fourfold_256();
 /// Bit matrices of GF(2^4), two elements a byte, for `gf2p8affineqb`, by coefficient.
 #[cfg(target_arch = "x86_64")]
 pub(crate) static MATRIX_16: [u64; 16] = matrix_16();
@@ -164,6 +168,18 @@ const fn shuffle_16() -> [Nibbles; 16] {
     }
 
     tables
+}
+
+#[cfg(target_arch = "x86_64")]
+const fn fourfold_256() -> [u32; 256] {
+    let mut table = [0; 256];
+    let mut c = 0;
+    while c < 256 {
+        table[c] = c as u32 * 0x0101_0101;
+        c += 1;
+    }
+
+    table
 }
 
 /// The instruction computes bit `i` of a result as the parity of the operand AND byte `7 - i` of

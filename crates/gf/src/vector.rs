@@ -13,6 +13,8 @@
 pub(crate) trait Vector: Copy {
     /// Bytes in the register.
     const WIDTH: usize;
+    /// Whether a load and a store of a part cost no more than those of a whole register.
+    const MASKED: bool;
 
     /// Returns a register of zeros.
     unsafe fn zero() -> Self;
@@ -24,6 +26,8 @@ pub(crate) trait Vector: Copy {
     unsafe fn load_part(from: *const u8, count: usize) -> Self;
     /// Stores the first `count < WIDTH` bytes.
     unsafe fn store_part(self, to: *mut u8, count: usize);
+    /// Returns the bitwise exclusive or.
+    unsafe fn xor(self, other: Self) -> Self;
     /// Returns the bitwise AND.
     unsafe fn and(self, other: Self) -> Self;
     /// Returns the index of the first byte that is not zero.
@@ -61,4 +65,85 @@ pub(crate) unsafe fn first_nonzero_stored<V: Vector>(register: V) -> Option<usiz
     let (words, _) = bytes[..V::WIDTH].as_chunks::<8>();
     let word = words.iter().position(|&word| u64::from_le_bytes(word) != 0)?;
     Some(word * 8 + u64::from_le_bytes(words[word]).trailing_zeros() as usize / 8)
+}
+
+/// Loads `count < 8` bytes, followed by zeros. They are joined from overlapping words, since a copy
+/// of a length that is not constant is a call.
+#[inline(always)]
+pub(crate) unsafe fn load_part_of_8(from: *const u8, count: usize) -> [u8; 8] {
+    // SAFETY: the caller promises `count` bytes; both words lie inside them.
+    let bits = unsafe {
+        match count {
+            4.. => {
+                let low = u32::from_le(from.cast::<u32>().read_unaligned());
+                let high = u32::from_le(from.add(count - 4).cast::<u32>().read_unaligned());
+                u64::from(low) | u64::from(high) << ((count - 4) * 8)
+            }
+            2.. => {
+                let low = u16::from_le(from.cast::<u16>().read_unaligned());
+                let high = u16::from_le(from.add(count - 2).cast::<u16>().read_unaligned());
+                u64::from(low) | u64::from(high) << ((count - 2) * 8)
+            }
+            1 => u64::from(from.read()),
+            0 => 0,
+        }
+    };
+    bits.to_le_bytes()
+}
+
+/// Stores the first `count < 8` of these bytes, as [`load_part_of_8`] loads them.
+#[inline(always)]
+pub(crate) unsafe fn store_part_of_8(bytes: [u8; 8], to: *mut u8, count: usize) {
+    let bits = u64::from_le_bytes(bytes);
+    // SAFETY: the caller promises `count` bytes; both words lie inside them.
+    unsafe {
+        match count {
+            4.. => {
+                to.cast::<u32>().write_unaligned((bits as u32).to_le());
+                let high = (bits >> ((count - 4) * 8)) as u32;
+                to.add(count - 4).cast::<u32>().write_unaligned(high.to_le());
+            }
+            2.. => {
+                to.cast::<u16>().write_unaligned((bits as u16).to_le());
+                let high = (bits >> ((count - 2) * 8)) as u16;
+                to.add(count - 2).cast::<u16>().write_unaligned(high.to_le());
+            }
+            1 => to.write(bits as u8),
+            0 => {}
+        }
+    }
+}
+
+/// Loads `count < 16` bytes, followed by zeros, as [`load_part_of_8`] does.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+pub(crate) unsafe fn load_part_of_16(from: *const u8, count: usize) -> [u8; 16] {
+    // SAFETY: the caller promises `count` bytes; both words lie inside them.
+    let bits = unsafe {
+        if count >= 8 {
+            let low = u64::from_le(from.cast::<u64>().read_unaligned());
+            let high = u64::from_le(from.add(count - 8).cast::<u64>().read_unaligned());
+            u128::from(low) | u128::from(high) << ((count - 8) * 8)
+        } else {
+            u128::from(u64::from_le_bytes(load_part_of_8(from, count)))
+        }
+    };
+    bits.to_le_bytes()
+}
+
+/// Stores the first `count < 16` of these bytes, as [`load_part_of_8`] loads them.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+pub(crate) unsafe fn store_part_of_16(bytes: [u8; 16], to: *mut u8, count: usize) {
+    let bits = u128::from_le_bytes(bytes);
+    // SAFETY: the caller promises `count` bytes; both words lie inside them.
+    unsafe {
+        if count >= 8 {
+            to.cast::<u64>().write_unaligned((bits as u64).to_le());
+            let high = (bits >> ((count - 8) * 8)) as u64;
+            to.add(count - 8).cast::<u64>().write_unaligned(high.to_le());
+        } else {
+            store_part_of_8((bits as u64).to_le_bytes(), to, count);
+        }
+    }
 }

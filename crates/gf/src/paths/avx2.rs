@@ -42,6 +42,6 @@ impl Shuffle for Ymm {
     }
 }
 
-entries!(GF2, Ymm, Bits, 2, 2, "avx2");
-entries!(GF16, Ymm, Pairs, 2, 2, "avx2");
-entries!(GF256, Ymm, Bytes, 2, 2, "avx2");
+entries!(GF2, Ymm, Bits, 2, 2, 2, "avx2");
+entries!(GF16, Ymm, Pairs, 2, 2, 2, "avx2");
+entries!(GF256, Ymm, Bytes, 2, 2, 2, "avx2");

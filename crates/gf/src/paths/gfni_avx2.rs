@@ -5,7 +5,7 @@
 
 use crate::paths::entries;
 use crate::paths::ymm::{Bits, Ymm};
-use crate::tables::MATRIX_16;
+use crate::tables::{FOURFOLD_256, MATRIX_16};
 use crate::vector::Multiply;
 use std::arch::x86_64::*;
 
@@ -19,7 +19,7 @@ impl Multiply<Ymm> for Bytes {
     #[inline(always)]
     unsafe fn factor(coefficient: u8) -> Self::Factor {
         // SAFETY: the processor has the path's instructions.
-        unsafe { _mm256_set1_epi8(coefficient.cast_signed()) }
+        unsafe { _mm256_set1_epi32(FOURFOLD_256[usize::from(coefficient)].cast_signed()) }
     }
 
     #[inline(always)]
@@ -59,6 +59,6 @@ impl Multiply<Ymm> for Nibbles {
     }
 }
 
-entries!(GF2, Ymm, Bits, 2, 2, "gfni,avx2");
-entries!(GF16, Ymm, Nibbles, 2, 2, "gfni,avx2");
-entries!(GF256, Ymm, Bytes, 2, 2, "gfni,avx2");
+entries!(GF2, Ymm, Bits, 2, 4, 2, "gfni,avx2");
+entries!(GF16, Ymm, Nibbles, 2, 4, 2, "gfni,avx2");
+entries!(GF256, Ymm, Bytes, 2, 4, 2, "gfni,avx2");

@@ -6,7 +6,7 @@
 //! handle the end of a row.
 
 use crate::paths::entries;
-use crate::tables::{MASK_2, MATRIX_16};
+use crate::tables::{FOURFOLD_256, MASK_2, MATRIX_16};
 use crate::vector::{Multiply, Vector};
 use std::arch::x86_64::*;
 
@@ -26,6 +26,7 @@ fn lanes(count: usize) -> __mmask64 {
 
 impl Vector for Zmm {
     const WIDTH: usize = 64;
+    const MASKED: bool = true;
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -58,6 +59,12 @@ impl Vector for Zmm {
     }
 
     #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        // SAFETY: the processor has the path's instructions.
+        unsafe { _mm512_xor_si512(self, other) }
+    }
+
+    #[inline(always)]
     unsafe fn and(self, other: Self) -> Self {
         // SAFETY: the processor has the path's instructions.
         unsafe { _mm512_and_si512(self, other) }
@@ -81,7 +88,7 @@ impl Multiply<Zmm> for Bytes {
     #[inline(always)]
     unsafe fn factor(coefficient: u8) -> Self::Factor {
         // SAFETY: the processor has the path's instructions.
-        unsafe { _mm512_set1_epi8(coefficient.cast_signed()) }
+        unsafe { _mm512_set1_epi32(FOURFOLD_256[usize::from(coefficient)].cast_signed()) }
     }
 
     #[inline(always)]
@@ -168,6 +175,6 @@ impl Multiply<Zmm> for Bits {
     }
 }
 
-entries!(GF2, Zmm, Bits, 4, 1, "gfni,avx512f,avx512bw");
-entries!(GF16, Zmm, Nibbles, 4, 1, "gfni,avx512f,avx512bw");
-entries!(GF256, Zmm, Bytes, 4, 1, "gfni,avx512f,avx512bw");
+entries!(GF2, Zmm, Bits, 4, 4, 1, "gfni,avx512f,avx512bw");
+entries!(GF16, Zmm, Nibbles, 4, 4, 1, "gfni,avx512f,avx512bw");
+entries!(GF256, Zmm, Bytes, 4, 4, 1, "gfni,avx512f,avx512bw");

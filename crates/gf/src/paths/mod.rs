@@ -35,21 +35,22 @@ pub(crate) struct Entries {
     pub(crate) eliminate: unsafe fn(&Step) -> Option<usize>,
 }
 
-/// Defines `static $name: Entries` for the register `$v` and the multiplication `$m`, with column
-/// blocks of `$widest` registers and `$per_line` registers in 64 bytes, compiled with the target
-/// features `$features`.
+/// Defines `static $name: Entries` for the register `$v` and the multiplication `$m`, compiled with
+/// the target features `$features`. Column blocks have `$widest` registers for several outputs and
+/// `$longest` for one, and 64 bytes are `$per_line` registers.
 macro_rules! entries {
-    ($name:ident, $v:ty, $m:ty, $widest:literal, $per_line:literal $(, $features:literal)?) => {
+    ($name:ident, $v:ty, $m:ty, $widest:literal, $longest:literal, $per_line:literal
+     $(, $features:literal)?) => {
         pub(crate) static $name: $crate::paths::Entries = {
             $(#[target_feature(enable = $features)])?
             unsafe fn product(job: &$crate::skeleton::Job<'_>) {
                 // SAFETY: the caller keeps the same contract.
-                unsafe { $crate::skeleton::product::<$v, $m, $widest>(job) }
+                unsafe { $crate::skeleton::product::<$v, $m, $widest, $longest>(job) }
             }
             $(#[target_feature(enable = $features)])?
             unsafe fn accumulate(job: &$crate::skeleton::Job<'_>) {
                 // SAFETY: the caller keeps the same contract.
-                unsafe { $crate::skeleton::accumulate::<$v, $m, $widest>(job) }
+                unsafe { $crate::skeleton::accumulate::<$v, $m, $longest>(job) }
             }
             $(#[target_feature(enable = $features)])?
             unsafe fn eliminate(step: &$crate::elimination::Step) -> Option<usize> {

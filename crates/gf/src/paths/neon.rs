@@ -4,7 +4,7 @@
 use crate::paths::entries;
 use crate::paths::shuffle::{Bytes, Halves, Pairs, Shuffle};
 use crate::tables::{MASK_2, Nibbles};
-use crate::vector::{Multiply, Vector, first_nonzero_stored};
+use crate::vector::{Multiply, Vector, first_nonzero_stored, load_part_of_16, store_part_of_16};
 use std::arch::aarch64::*;
 
 /// The register.
@@ -12,6 +12,7 @@ type Quad = uint8x16_t;
 
 impl Vector for Quad {
     const WIDTH: usize = 16;
+    const MASKED: bool = false;
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -33,12 +34,8 @@ impl Vector for Quad {
 
     #[inline(always)]
     unsafe fn load_part(from: *const u8, count: usize) -> Self {
-        let mut bytes = [0; 16];
         // SAFETY: `count < 16` bytes are readable.
-        unsafe {
-            std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), count);
-            Self::load(bytes.as_ptr())
-        }
+        unsafe { Self::load(load_part_of_16(from, count).as_ptr()) }
     }
 
     #[inline(always)]
@@ -47,8 +44,14 @@ impl Vector for Quad {
         // SAFETY: `count < 16` bytes are writable.
         unsafe {
             self.store(bytes.as_mut_ptr());
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
+            store_part_of_16(bytes, to, count);
         }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        // SAFETY: the processor has the path's instructions.
+        unsafe { veorq_u8(self, other) }
     }
 
     #[inline(always)]
@@ -113,6 +116,6 @@ impl Multiply<Quad> for Bits {
     }
 }
 
-entries!(GF2, Quad, Bits, 2, 4, "neon");
-entries!(GF16, Quad, Pairs, 2, 4, "neon");
-entries!(GF256, Quad, Bytes, 2, 4, "neon");
+entries!(GF2, Quad, Bits, 2, 2, 4, "neon");
+entries!(GF16, Quad, Pairs, 2, 2, 4, "neon");
+entries!(GF256, Quad, Bytes, 2, 2, 4, "neon");

@@ -3,7 +3,7 @@
 use crate::paths::entries;
 use crate::paths::shuffle::{Bytes, Halves, Pairs, Shuffle};
 use crate::tables::{MASK_2, Nibbles};
-use crate::vector::{Multiply, Vector, first_nonzero_stored};
+use crate::vector::{Multiply, Vector, first_nonzero_stored, load_part_of_16, store_part_of_16};
 use std::arch::x86_64::*;
 
 /// The register.
@@ -11,6 +11,7 @@ type Xmm = __m128i;
 
 impl Vector for Xmm {
     const WIDTH: usize = 16;
+    const MASKED: bool = false;
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -32,12 +33,8 @@ impl Vector for Xmm {
 
     #[inline(always)]
     unsafe fn load_part(from: *const u8, count: usize) -> Self {
-        let mut bytes = [0; 16];
         // SAFETY: `count < 16` bytes are readable.
-        unsafe {
-            std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), count);
-            Self::load(bytes.as_ptr())
-        }
+        unsafe { Self::load(load_part_of_16(from, count).as_ptr()) }
     }
 
     #[inline(always)]
@@ -46,8 +43,14 @@ impl Vector for Xmm {
         // SAFETY: `count < 16` bytes are writable.
         unsafe {
             self.store(bytes.as_mut_ptr());
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
+            store_part_of_16(bytes, to, count);
         }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        // SAFETY: the processor has the path's instructions.
+        unsafe { _mm_xor_si128(self, other) }
     }
 
     #[inline(always)]
@@ -115,6 +118,6 @@ impl Multiply<Xmm> for Bits {
     }
 }
 
-entries!(GF2, Xmm, Bits, 2, 4, "ssse3");
-entries!(GF16, Xmm, Pairs, 2, 4, "ssse3");
-entries!(GF256, Xmm, Bytes, 2, 4, "ssse3");
+entries!(GF2, Xmm, Bits, 2, 2, 4, "ssse3");
+entries!(GF16, Xmm, Pairs, 2, 2, 4, "ssse3");
+entries!(GF256, Xmm, Bytes, 2, 2, 4, "ssse3");

@@ -9,6 +9,7 @@ pub(crate) type Ymm = __m256i;
 
 impl Vector for Ymm {
     const WIDTH: usize = 32;
+    const MASKED: bool = false;
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -30,22 +31,35 @@ impl Vector for Ymm {
 
     #[inline(always)]
     unsafe fn load_part(from: *const u8, count: usize) -> Self {
-        let mut bytes = [0; 32];
         // SAFETY: `count < 32` bytes are readable.
         unsafe {
-            std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), count);
-            Self::load(bytes.as_ptr())
+            if count >= 16 {
+                let high = __m128i::load_part(from.add(16), count - 16);
+                _mm256_set_m128i(high, __m128i::load(from))
+            } else {
+                _mm256_zextsi128_si256(__m128i::load_part(from, count))
+            }
         }
     }
 
     #[inline(always)]
     unsafe fn store_part(self, to: *mut u8, count: usize) {
-        let mut bytes = [0; 32];
         // SAFETY: `count < 32` bytes are writable.
         unsafe {
-            self.store(bytes.as_mut_ptr());
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
+            let low = _mm256_castsi256_si128(self);
+            if count >= 16 {
+                low.store(to);
+                _mm256_extracti128_si256::<1>(self).store_part(to.add(16), count - 16);
+            } else {
+                low.store_part(to, count);
+            }
         }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        // SAFETY: the processor has the path's instructions.
+        unsafe { _mm256_xor_si256(self, other) }
     }
 
     #[inline(always)]
