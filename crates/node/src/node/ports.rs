@@ -129,7 +129,7 @@ impl Slots {
                 radio: slot.news.description.clone(),
                 up: slot.news.is_up,
                 values: PortValues {
-                    neighbours: stack.inbound_on(port).count() as u64,
+                    neighbors: stack.inbound_on(port).count() as u64,
                     airtime_s: stack.airtime_on(port).as_secs_f64(),
                     sent,
                     sent_bytes,
