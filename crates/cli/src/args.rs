@@ -53,6 +53,9 @@ pub(crate) enum Command {
     /// Make a network of nodes with certificates, and revoke them
     #[command(subcommand)]
     Network(NetworkCommand),
+    /// List the schemes that this program knows
+    #[command(after_help = "Examples:\n  ncmesh schemes\n  ncmesh schemes --json")]
+    Schemes,
     #[cfg(feature = "lab")]
     /// Run a scenario over an emulated mesh of real daemons. Flows need root
     #[command(after_help = lab_args::LAB_EXAMPLES)]
