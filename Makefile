@@ -25,7 +25,7 @@ REPORT_TIME := -Zunstable-options --report-time
 .PHONY: all demo check test lint style clippy neon mipsel columns house language unit lean fuzz \
   bench gateway doc docs clean test-deps python python-lint python-test soak validation scale \
   scoreboard scoreboard-quick floor stream-demo stream-demo-deps \
-  wifi-test console console-test header deny package-check dist dist-test
+  wifi-test own-scheme console console-test header deny package-check dist dist-test
 
 all:
 	$(CARGO) build --release --workspace
@@ -115,6 +115,14 @@ unit:
 # A program with fewer engines: each is a Cargo feature of the command.
 lean:
 	$(CARGO) check -p ncmesh --no-default-features --features cascade,forward
+
+# The command with schemes of its own, as a program outside of this workspace would have it.
+OWN := $(CURDIR)/target/own-scheme
+own-scheme:
+	cd examples/own-scheme && CARGO_TARGET_DIR=$(OWN) $(CARGO) build --release
+	$(OWN)/release/own-scheme simulate scenarios/line.toml --scheme even
+	$(OWN)/release/own-scheme simulate scenarios/tunnel.toml --scheme twice
+	$(OWN)/release/own-scheme simulate examples/own-scheme/stream.toml --scheme ripple
 
 fuzz:
 	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh

@@ -8,7 +8,7 @@ use ncmesh_engine::file::{Allowance, BatchSet, FileLimits, Manifest, Outgoing, m
 use ncmesh_engine::registry::{Scheme, ServiceKind};
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId, Versions};
 
@@ -33,10 +33,10 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
         engines: toml::Table::new(),
         file: FileLimits { kept: 4, memory: 1 << 20 },
     };
-    let mut stack = Stack::new(config, REGISTRY, Instant::default()).expect("defaults are valid");
+    let mut stack = Stack::new(config, registry(), Instant::default()).expect("defaults are valid");
     stack.trust_all();
-    for (i, entry) in REGISTRY.of(ServiceKind::File).enumerate() {
-        let scheme = REGISTRY.scheme(entry.name).expect("it is of the registry");
+    for (i, entry) in registry().of(ServiceKind::File).enumerate() {
+        let scheme = registry().scheme(entry.name).expect("it is of the registry");
         send(&mut stack, scheme, i as u32 + 1, storage);
     }
     stack
@@ -104,7 +104,7 @@ fuzz_target!(|data: &[u8]| {
         stack.at(at, &mut storage).handle_datagram(&out);
         settle(&mut stack, &mut storage, at);
         stack.at(at, &mut storage).handle_timeout();
-        for tunnel in REGISTRY.of(ServiceKind::Tunnel) {
+        for tunnel in registry().of(ServiceKind::Tunnel) {
             let Some(scheme) = stack.scheme(tunnel.name) else { continue };
             let _ = stack.at(at, &mut storage).send_packet(scheme, NodeId(2), &[7; 40]);
         }

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import shlex
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from ncmesh.bench.instances import LEAST_DELIVERY, connected, group
 from ncmesh.bench.layers import Limit, Stream, optimum, utility
 from ncmesh.bench.stream import STREAM, offered, share_of_optimum, tree_transmissions, xi
 from ncmesh.bench.tunnel import TUNNEL
+from ncmesh.campaign.program import as_toml
 from ncmesh.failure import FailureError, Kind
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -42,6 +45,24 @@ def mesh(name: str, link_power: str = "rayleigh") -> meshes.Mesh:
 
 def run(*arguments: object) -> int:
     return main(["bench", "mesh", "--scenarios", str(SCENARIOS), *map(str, arguments)])
+
+
+# A program with a scheme of its own, which is another one by another name.
+PROGRAM = """#!{python}
+import json, sys, tomllib
+from ncmesh import _ncmesh
+words = sys.argv
+if words[1] == "schemes":
+    print(json.dumps([{{"name": name, "service": "file"}} for name in ("own", "cascade")]))
+else:
+    of = lambda option: words[words.index(option) + 1]
+    assert of("--scheme") == "own"
+    with open(words[2], "rb") as file:
+        scenario = tomllib.load(file)
+    limit = float(of("--timeout"))
+    outcome = _ncmesh.simulate(scenario, int(of("--seed")), scheme="cascade", limit_s=limit)
+    print(json.dumps({{**outcome, "scheme": "own"}}))
+"""
 
 
 # ---- bounds
@@ -522,3 +543,27 @@ def test_a_scheme_that_carries_nothing_has_a_ratio():
     assert cell.against_best("theirs").mean == pytest.approx(compare.MOST_RATIO)
     (cell,) = compare.cells([nothing[0]], "file")
     assert cell.against_best("ours") is None
+
+
+def test_schemes_of_a_program_are_run_beside_the_others(tmp_path, capsys):
+    program = tmp_path / "own"
+    program.write_text(PROGRAM.format(python=sys.executable))
+    program.chmod(0o755)
+    where = ("--output", tmp_path / "board", "--jobs", 1, "--program", program)
+    what = ("--meshes", "line-2-0", "--cases", "0.5 MB to 4", "--instances", 1, "--draws", 1)
+    assert run(*where, *what, "--schemes", "own", "cascade", "--link-power", "equal") == 0
+    rows, _ = table.read(tmp_path / "board" / "scoreboard.parquet")
+    own, cascade = sorted(rows, key=lambda row: row["scheme"] == "cascade")
+    assert (own["scheme"], cascade["scheme"]) == ("own", "cascade")
+    # The program got the same scenario, so the same run is in its row.
+    differ = {key for key in own if own[key] != cascade[key]}
+    assert differ == {"run", "scheme", "took_s"}
+
+    assert run(*where, *what, "--schemes", "other") == Kind.USAGE
+    assert "own" in capsys.readouterr().err
+    assert run(*where[:-1], tmp_path / "none", *what) == Kind.FILE
+
+
+def test_a_table_is_written_as_toml():
+    deep = {"a b": [1, 2.5, True, 'é"\n'], "t": {"x": [{"y": 1e-9}], "empty": {}}}
+    assert tomllib.loads(as_toml(deep)) == deep

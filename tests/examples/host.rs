@@ -9,7 +9,7 @@ use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::{Event, TxReport, TxResult};
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_wire::{Cipher, NodeId, Salt, Versions};
 use std::error::Error;
@@ -36,7 +36,7 @@ fn stack(id: u16) -> Result<Stack, Box<dyn Error>> {
         engines: toml::Table::new(),
         file: FileLimits::default(),
     };
-    Ok(Stack::new(config, REGISTRY, Instant::default())?)
+    Ok(Stack::new(config, registry(), Instant::default())?)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -57,6 +57,9 @@ pub(crate) enum Command {
     /// Make, sign and check releases of router images
     #[command(subcommand)]
     Fleet(FleetCommand),
+    /// List the schemes that this program knows
+    #[command(after_help = "Examples:\n  ncmesh schemes\n  ncmesh schemes --json")]
+    Schemes,
     #[cfg(feature = "lab")]
     /// Run a scenario over an emulated mesh of real daemons. Flows need root
     #[command(after_help = lab_args::LAB_EXAMPLES)]

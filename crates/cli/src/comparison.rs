@@ -7,7 +7,7 @@ use crate::plan;
 use crate::show::{self, Form, Table};
 use ncmesh_console::schema::SourceValues;
 use ncmesh_engine::registry::{Entry, ServiceKind};
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_lab::Comparison;
 use ncmesh_sim::Schemes;
 use ncmesh_sim::outcome::{Outcome, TransferOutcome};
@@ -39,11 +39,11 @@ pub(crate) fn others(schemes: &Schemes, names: &[String]) -> Result<Vec<&'static
     if let [all] = names
         && all == ALL
     {
-        return Ok(REGISTRY.of(service).filter(|entry| entry.name != scheme.name).collect());
+        return Ok(registry().of(service).filter(|entry| entry.name != scheme.name).collect());
     }
 
     let chosen = names.iter().map(|name| {
-        let entry = REGISTRY.choose(service, name).map_err(|e| wrong(e.to_string()))?.entry;
+        let entry = registry().choose(service, name).map_err(|e| wrong(e.to_string()))?.entry;
         if entry.name == scheme.name {
             return Err(wrong(format!("--compare {name}: that is the scheme itself")));
         }

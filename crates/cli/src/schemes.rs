@@ -1,11 +1,11 @@
 //! Names of the schemes of this build, for `--help`.
 
 use ncmesh_engine::registry::{AUTO, ServiceKind};
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 
 /// Returns what `--scheme` says of the schemes of a service.
 pub(crate) fn scheme_help(service: ServiceKind) -> String {
-    let default = REGISTRY.of(service).next().map_or("none in this build", |entry| entry.name);
+    let default = registry().of(service).next().map_or("none in this build", |entry| entry.name);
     format!("The {} scheme: {}; or {AUTO}, which is {default}", service.name(), names(service))
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn scenario_schemes_help() -> String {
 
 /// Returns the names of the schemes of a service, the default first.
 fn names(service: ServiceKind) -> String {
-    let names: Vec<&str> = REGISTRY.of(service).map(|entry| entry.name).collect();
+    let names: Vec<&str> = registry().of(service).map(|entry| entry.name).collect();
     match names.as_slice() {
         [] => "none in this build".into(),
         [only] => (*only).to_owned(),

@@ -27,7 +27,7 @@ use ncmesh_engine::settings::{Declared, Mismatch, Section, Toml, Value, parse};
 use ncmesh_engine::text::unmarked;
 use ncmesh_engine::topology::{Position, Profile};
 use ncmesh_engine::wording::{did_you_mean, in_words, key_at};
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_stack::MTUS;
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
@@ -490,7 +490,7 @@ impl ConfigText {
     /// meant to be would be missed otherwise. Other unknown sections are left to the stack.
     fn check_sections(&self, all: &toml::Table) -> Result<(), ConfigError> {
         let is_own = |name: &str| sections().iter().any(|section| section.name == name);
-        let is_known = |name: &str| is_own(name) || REGISTRY.entry(name).is_some();
+        let is_known = |name: &str| is_own(name) || registry().entry(name).is_some();
         for name in all.keys().filter(|name| !is_known(name)) {
             let question = did_you_mean(name, sections().iter().map(|section| section.name));
             if !question.is_empty() {

@@ -5,7 +5,7 @@ use crate::signals::Signals;
 use crate::{ScenarioError, UnreachableError};
 use ncmesh_engine::registry::AUTO;
 use ncmesh_engine::time::Duration;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_sim::scenario::{Node, Scenario};
 use ncmesh_sim::{Knowledge, RunError, Simulation, SimulationConfig, Step, check_traffic, measure};
 use numpy::PyArray2;
@@ -84,7 +84,7 @@ fn checked_seed(seed: &Bound<'_, PyAny>) -> PyResult<i64> {
 /// of a service is its default.
 #[pyfunction]
 pub(crate) fn schemes() -> Vec<(&'static str, &'static str)> {
-    REGISTRY.entries().map(|entry| (entry.name, entry.service().name())).collect()
+    registry().entries().map(|entry| (entry.name, entry.service().name())).collect()
 }
 
 /// Raises an exception if a run has wrong arguments, without simulating.

@@ -7,7 +7,7 @@ use crate::host::Observation;
 use crate::observe::{Event, Observer, What};
 use crate::simulation::SimulationConfig;
 use ncmesh_engine::Summary;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_medium::{Power, TxResult};
 use ncmesh_stack::summary::summarise;
 use ncmesh_wire::{Cipher, FlowId, Header, NodeId, Salt};
@@ -86,7 +86,7 @@ impl<W: Write> EventLines<W> {
         let opened = self.cipher.open(frame, &mut self.scratch).ok()?;
         let Header { salt, counter, .. } = opened.header;
         let summary =
-            summarise(REGISTRY, opened.header.sender, opened.service, opened.kind, opened.body);
+            summarise(registry(), opened.header.sender, opened.service, opened.kind, opened.body);
         Some(Content { salt, counter, summary })
     }
 

@@ -6,7 +6,7 @@
 
 use ncmesh_engine::registry::{AUTO, Entry, ServiceKind, UnknownScheme};
 use ncmesh_engine::wording::did_you_mean;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use std::fmt;
 
 /// Reason why a text names no schemes.
@@ -49,8 +49,8 @@ impl Schemes {
     /// [`SchemesError`].
     pub fn read(text: &str, usual: ServiceKind) -> Result<Self, SchemesError> {
         if !text.contains(['=', ',']) {
-            let service = REGISTRY.entry(text).map_or(usual, Entry::service);
-            return Ok(Self { entries: vec![REGISTRY.choose(service, text)?.entry] });
+            let service = registry().entry(text).map_or(usual, Entry::service);
+            return Ok(Self { entries: vec![registry().choose(service, text)?.entry] });
         }
 
         // A service runs under one scheme, so a list names it once.
@@ -62,7 +62,7 @@ impl Schemes {
             if entries.iter().any(|entry| entry.service() == service) {
                 return Err(SchemesError::Twice(service.name()));
             }
-            entries.push(REGISTRY.choose(service, name.trim())?.entry);
+            entries.push(registry().choose(service, name.trim())?.entry);
         }
 
         entries.sort_by_key(|entry| entry.service());
@@ -75,7 +75,7 @@ impl Schemes {
     /// [`UnknownScheme`] if this build has no scheme of a service.
     pub(crate) fn default_of(services: &[ServiceKind]) -> Result<Self, UnknownScheme> {
         let services = if services.is_empty() { &[ServiceKind::File] } else { services };
-        let entries = services.iter().map(|service| REGISTRY.choose(*service, AUTO));
+        let entries = services.iter().map(|service| registry().choose(*service, AUTO));
         let entries: Result<_, _> = entries.map(|choice| choice.map(|c| c.entry)).collect();
         Ok(Self { entries: entries? })
     }

@@ -24,7 +24,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{Metric, SharedStates, Topology};
 use ncmesh_engine::tunnel::{PacketError, Relaying};
 use ncmesh_engine::{PerPort, Port};
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_host::gateway::GatewayConfig;
 use ncmesh_medium::{MacConfig, Medium, MediumError, RadioId, SlotOrder, Statistics};
 use ncmesh_stack::Stack;
@@ -343,7 +343,7 @@ impl Simulation {
     pub fn switch_on(&mut self, node: usize) -> Result<(), SimulationError> {
         // Every start has an epoch and random draws of its own, as a daemon's has.
         let config = self.config.stack(node, self.hosts[node].starts);
-        let mut stack = Stack::new(config, REGISTRY, self.now)?;
+        let mut stack = Stack::new(config, registry(), self.now)?;
         stack.share_states(self.states.clone());
         if let Some(known) = &self.known {
             stack.pin_topology(Arc::clone(known));
@@ -360,7 +360,7 @@ impl Simulation {
         let host = &mut self.hosts[node];
         host.starts += 1;
         for (scheme, outgoing) in &host.outgoing {
-            let scheme = REGISTRY.scheme(scheme).ok_or(SendError::UnknownScheme)?;
+            let scheme = registry().scheme(scheme).ok_or(SendError::UnknownScheme)?;
             stack.at(self.now, &mut host.storage).send_file(scheme, outgoing.clone())?;
         }
 
@@ -402,7 +402,7 @@ impl Simulation {
         let flow = FlowId { source: node_id(from), serial };
 
         let size = contents.len() as u64;
-        let at = REGISTRY.scheme(scheme).ok_or(SendError::UnknownScheme)?;
+        let at = registry().scheme(scheme).ok_or(SendError::UnknownScheme)?;
         let geometry = stack.at(self.now, &mut host.storage).geometry_for(at, size)?;
         let digest = merkle::digest(contents.as_slice(), &geometry)
             .expect("a slice of the stated length can be read");
@@ -437,7 +437,7 @@ impl Simulation {
     ) -> Result<(), SimulationError> {
         let host = self.hosts.get_mut(from).ok_or(SimulationError::NotRunning(from))?;
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(from))?;
-        let scheme = REGISTRY.scheme(scheme).ok_or(PacketError::UnknownScheme)?;
+        let scheme = registry().scheme(scheme).ok_or(PacketError::UnknownScheme)?;
         stack.at(self.now, &mut host.storage).send_packet(scheme, node_id(to), packet)?;
         self.handle_due(from);
         Ok(())
@@ -446,7 +446,7 @@ impl Simulation {
     /// Gives a node a gateway to the tunnel `scheme`. From now on, packets that arrive through a
     /// tunnel go to its host if the gateway permits them.
     pub fn open_gateway(&mut self, node: usize, scheme: &str, config: GatewayConfig) {
-        let scheme = REGISTRY.scheme(scheme);
+        let scheme = registry().scheme(scheme);
         self.hosts[node].gateway = Some(HostGateway::new(scheme, config));
     }
 
@@ -502,7 +502,7 @@ impl Simulation {
     #[must_use]
     pub fn can_send(&self, scheme: &str, from: usize, to: usize) -> bool {
         let stack = self.hosts.get(from).and_then(Host::stack);
-        let scheme = REGISTRY.scheme(scheme);
+        let scheme = registry().scheme(scheme);
         stack.and_then(|stack| stack.can_send(scheme?, node_id(to))).unwrap_or(false)
     }
 

@@ -1,6 +1,6 @@
 //! Time that the machine spends on the parts of a simulation.
 
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_stack::summary::services;
 use ncmesh_wire::ServiceId;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ impl Part {
     #[must_use]
     pub fn names(self) -> (&'static str, &'static str) {
         let name = |service| {
-            let found = services(REGISTRY).find(|known| known.id == service);
+            let found = services(registry()).find(|known| known.id == service);
             found.map_or("unknown", |known| known.name)
         };
         match self {

@@ -23,6 +23,7 @@ from ncmesh.bench.service import Row, Service
 from ncmesh.bench.stream import STREAM
 from ncmesh.bench.tunnel import TUNNEL
 from ncmesh.campaign.command import add_worker_arguments, workers_of
+from ncmesh.campaign.program import Program
 from ncmesh.campaign.schedule import execute
 from ncmesh.campaign.store import Store
 from ncmesh.failure import FailureError, Kind
@@ -50,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--meshes", nargs="+", metavar="MESH", help="meshes or families of them [default: all]"
     )
     what.add_argument("--schemes", nargs="+", metavar="SCHEME", help="[default: all]")
+    what.add_argument(
+        "--program",
+        type=_program,
+        metavar="PROGRAM",
+        help="a program with schemes of its own (examples/own-scheme): they are run, too",
+    )
     cases = [case for service in SERVICES.values() for case in service.receivers]
     what.add_argument(
         "--cases", nargs="+", metavar="CASE", help=f"[default: all of {_in_help(_quoted(cases))}]"
@@ -191,7 +198,10 @@ def _measure(
     Those of cases that depend on others come last.
     """
     services = [SERVICES[name] for name in args.service or SERVICES]
-    names = {service.name: schemes.chosen(service.name, args.schemes) for service in services}
+    names = {
+        service.name: schemes.chosen(service.name, args.schemes, args.program)
+        for service in services
+    }
     services = [service for service in services if names[service.name]]
     if not services:
         raise FailureError(Kind.USAGE, "none of the schemes carries any of the services")
@@ -269,7 +279,8 @@ def _run(
 ) -> list[Row]:
     """Make the runs, and print each instance as soon as all its schemes are there."""
     runs = [
-        [service.run(of, scheme) for scheme in names[service.name]] for service, of in instances
+        [service.run(of, scheme, args.program) for scheme in names[service.name]]
+        for service, of in instances
     ]
     places = {run.key: place for place, of in enumerate(runs) for run in of}
     store, bounds = Store(args.output / "runs"), Bounds(args.output / "bounds.json")
@@ -308,7 +319,7 @@ def _command(args: argparse.Namespace) -> str:
         values = getattr(args, option)
         if values:
             words += [f"--{option.replace('_', '-')}", *values]
-    for option in ("instances", "draws"):
+    for option in ("instances", "draws", "program"):
         if getattr(args, option):
             words += [f"--{option}", str(getattr(args, option))]
     return shlex.join(words)
@@ -321,6 +332,10 @@ def _quoted(names: Sequence[str]) -> str:
 def _in_help(text: str) -> str:
     """Return a text for argparse, which takes a percent sign for the start of a name."""
     return text.replace("%", "%%")
+
+
+def _program(text: str) -> Program:
+    return Program(Path(text))
 
 
 def _instances(text: str) -> int:

@@ -1,10 +1,11 @@
-"""The schemes of each service, as the compiled module has them."""
+"""The schemes of each service, as the compiled module has them, or a program of one's own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ncmesh import _ncmesh
+from ncmesh.campaign.program import Program
 from ncmesh.failure import FailureError, Kind
 
 # The name of a service's default.
@@ -15,11 +16,16 @@ SERVICES = ("file", "tunnel", "stream")
 SETS = ("etx_unicast+forward+stream_tree", "pacifier+core_nc+multirate")
 
 
-def of(service: str) -> tuple[str, ...]:
+def known(program: Program | None = None) -> list[tuple[str, str]]:
+    """Return all schemes, each with its service."""
+    return _ncmesh.schemes() if program is None else program.schemes()
+
+
+def of(service: str, program: Program | None = None) -> tuple[str, ...]:
     """Return the schemes of a service, in the order of the registry; sets of them for `mixed`."""
     if service == "mixed":
         return ("+".join(default(name) for name in SERVICES), *SETS)
-    return tuple(name for name, served in _ncmesh.schemes() if served == service)
+    return tuple(name for name, served in known(program) if served == service)
 
 
 def default(service: str) -> str:
@@ -27,14 +33,16 @@ def default(service: str) -> str:
     return of(service)[0]
 
 
-def chosen(service: str, names: Sequence[str] | None) -> tuple[str, ...]:
+def chosen(
+    service: str, names: Sequence[str] | None, program: Program | None = None
+) -> tuple[str, ...]:
     """Return the schemes of a service among `names`, all without names."""
     if names is None:
-        return of(service)
-    known = [AUTO, *(name for name, _ in _ncmesh.schemes()), *of("mixed")]
+        return of(service, program)
+    allowed = [AUTO, *(name for name, _ in known(program)), *of("mixed")]
     for name in names:
-        if name not in known:
-            message = f'no scheme is called "{name}"; there are: {", ".join(known)}'
+        if name not in allowed:
+            message = f'no scheme is called "{name}"; there are: {", ".join(allowed)}'
             raise FailureError(Kind.USAGE, message)
     wanted = {default(service) if name == AUTO else name for name in names}
-    return tuple(name for name in of(service) if name in wanted)
+    return tuple(name for name in of(service, program) if name in wanted)

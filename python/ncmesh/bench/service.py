@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ncmesh.bench import schemes
 from ncmesh.bench.instances import Instance, group
 from ncmesh.bench.meshes import Mesh
+from ncmesh.campaign.program import Program
 from ncmesh.campaign.runs import Run
 
 Row = Mapping[str, Any]
@@ -63,11 +65,14 @@ class Service:
                 made.append(Instance(mesh, self.name, case, number, source, tuple(receivers)))
         return made
 
-    def run(self, instance: Instance, scheme: str) -> Run:
-        """Return the run of a scheme."""
+    def run(self, instance: Instance, scheme: str, program: Program | None = None) -> Run:
+        """Return the run of a scheme, which may be one of a program of one's own."""
         scenario = instance.mesh.scenario.varied(self.traffic(instance))
         text = self.text(instance, scheme)
-        return Run(scenario, text, instance.seed, self.limit_s(instance), instance.parameters)
+        limit_s = self.limit_s(instance)
+        run = Run(scenario, text, instance.seed, limit_s, instance.parameters)
+        is_own = program is not None and scheme not in schemes.of(self.name)
+        return replace(run, program=program) if is_own else run
 
 
 def number(value: float | None) -> str:

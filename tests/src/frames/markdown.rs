@@ -8,7 +8,7 @@
 use super::{are_alike, families};
 use ncmesh_wire::layout::{Charset, Check, Count, Field, Is, Layout, Length, Number, Part, Shape};
 
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_stack::summary::{Service, services};
 use ncmesh_wire::frame::{HEADER, HEADER_LEN, TAG_LEN};
 
@@ -59,7 +59,7 @@ fn header() -> String {
 
 /// Returns the table of services and their kinds of frames.
 fn ids() -> String {
-    let mut all: Vec<_> = services(REGISTRY).collect();
+    let mut all: Vec<_> = services(registry()).collect();
     all.sort_by_key(|service| service.id);
     let mut rows = String::from("| service | name | kinds |\n| --- | --- | --- |\n");
     for Service { id, name, layouts } in all {

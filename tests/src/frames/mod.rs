@@ -8,7 +8,7 @@ mod golden;
 mod lua;
 mod markdown;
 
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_stack::summary::{Service, services};
 use ncmesh_wire::layout::Layout;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ struct Family {
 
 /// Returns the families of all services, in the order of their ids.
 fn families() -> Vec<Family> {
-    let mut all: Vec<_> = services(REGISTRY).collect();
+    let mut all: Vec<_> = services(registry()).collect();
     all.sort_by_key(|service| service.id);
     let mut families: Vec<Family> = Vec::new();
     for Service { id, name, layouts } in all {

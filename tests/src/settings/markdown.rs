@@ -6,7 +6,7 @@
 use super::tables;
 use ncmesh_engine::registry::{AUTO, ServiceKind};
 use ncmesh_engine::settings::{Declared, Fallback, Kind, Toml};
-use ncmesh_engines::{REGISTRY, reason};
+use ncmesh_engines::{reason, registry};
 
 const END: &str = "<!-- end of settings -->";
 /// Digits from which on a number is written in groups of three.
@@ -35,7 +35,7 @@ fn renewed(page: &str, name: &str, table: &str) -> String {
 /// Returns the table of the default schemes.
 fn defaults() -> String {
     let row = |service: ServiceKind| {
-        let choice = REGISTRY.choose(service, AUTO).ok()?;
+        let choice = registry().choose(service, AUTO).ok()?;
         Some(format!("| {} | `{}` | {} |\n", service.name(), choice.entry.name, reason(choice)))
     };
     let services = ServiceKind::ALL;

@@ -8,7 +8,7 @@ mod schema;
 
 use ncmesh_engine::registry::AUTO;
 use ncmesh_engine::settings::Declared;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_node::config::{RadioConfig, sections};
 
 pub use markdown::document;
@@ -87,6 +87,6 @@ fn protocols() -> impl Iterator<Item = Section> {
 /// Returns all sections of `node.toml`: those of the daemon, then those of the engines.
 fn all() -> Vec<Section> {
     let own = sections().into_iter().map(|section| (section.name, section.settings));
-    let engines = REGISTRY.entries().map(|entry| (entry.name, (entry.settings)()));
+    let engines = registry().entries().map(|entry| (entry.name, (entry.settings)()));
     own.chain(engines).map(|(name, settings)| Section { name, settings }).collect()
 }

@@ -6,7 +6,7 @@ use ncmesh_engine::rng;
 use ncmesh_engine::stream::NewStream;
 use ncmesh_engine::stream::UtilityConfig;
 use ncmesh_engine::time::Duration;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_sim::{Event, Observer, Simulation, SimulationConfig, What};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
@@ -258,7 +258,7 @@ fn tunnel(scheme: &'static str, attack: Attack) -> Run {
 fn stream(scheme: &'static str, attack: Attack) -> Run {
     let (mut s, adversary) = beside(attack, 3);
     let utility = UtilityConfig { name: "linear".into(), ..UtilityConfig::default() };
-    let scheme = REGISTRY.scheme(scheme).expect("a scheme");
+    let scheme = registry().scheme(scheme).expect("a scheme");
     s.join(scheme, 4, "group", utility).expect("a group");
     let flow = s
         .open_stream(
@@ -287,7 +287,7 @@ fn run(engine: &'static Entry, attack: Attack) -> Run {
 /// Whatever somebody without the key sends, every node sends the same frames at the same times.
 #[test]
 fn an_outsider_changes_nothing() {
-    for engine in REGISTRY.entries() {
+    for engine in registry().entries() {
         let alone = run(engine, Attack::Nothing);
         let attacked = run(engine, Attack::Outsider);
         let hashes = [&alone, &attacked].map(|run| run.simulation.trace_hash());
@@ -300,7 +300,7 @@ fn an_outsider_changes_nothing() {
 /// and nothing that it makes others believe outlasts it.
 #[test]
 fn a_member_that_lies_corrupts_no_file_and_stops_nothing_for_good() {
-    for engine in REGISTRY.entries() {
+    for engine in registry().entries() {
         let attacked = run(engine, Attack::Member);
         if !attacked.packets.is_empty() {
             let during = attacked.share(0..ATTACKED);

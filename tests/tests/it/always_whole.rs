@@ -2,7 +2,7 @@
 
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_sim::{Disturbance, Simulation};
 use ncmesh_tests::{contents, ended, has, links, mesh, settled};
 use proptest::prelude::*;
@@ -61,7 +61,7 @@ proptest! {
 
     #[test]
     fn whatever_the_mesh(case in case()) {
-        for engine in REGISTRY.of(ServiceKind::File) {
+        for engine in registry().of(ServiceKind::File) {
             let s = run(&case, engine.name);
             for node in 1..case.nodes {
                 let flow = ncmesh_wire::FlowId { source: ncmesh_sim::node_id(0), serial: 1 };

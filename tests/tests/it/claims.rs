@@ -5,7 +5,7 @@ use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{ReceiverState, Refusal, Stage};
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_sim::{Event, Observer, Simulation, SimulationConfig, What, node_id};
 use ncmesh_stack::trust::TrustMode;
 use ncmesh_tests::{contents, has, links, mesh, settled};
@@ -29,11 +29,11 @@ const LEN: usize = 600_000;
 
 /// Every file scheme.
 fn schemes() -> impl Iterator<Item = &'static str> {
-    REGISTRY.of(ServiceKind::File).map(|e| e.name)
+    registry().of(ServiceKind::File).map(|e| e.name)
 }
 
 fn service(scheme: &str) -> ServiceId {
-    REGISTRY.entries().find(|e| e.name == scheme).unwrap().id
+    registry().entries().find(|e| e.name == scheme).unwrap().id
 }
 
 /// Announcements of a mesh, as sent.
@@ -48,7 +48,8 @@ impl Observer for Tap {
         if let What::Heard { frame, .. } = event.what {
             let mut scratch = Vec::new();
             let opened = self.cipher.open(frame, &mut scratch);
-            let is_file = |id| REGISTRY.by_id(id).is_some_and(|e| e.service() == ServiceKind::File);
+            let is_file =
+                |id| registry().by_id(id).is_some_and(|e| e.service() == ServiceKind::File);
             if let Ok(o) = opened
                 && is_file(o.service)
                 && o.kind == ANNOUNCE

@@ -5,7 +5,7 @@ use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::rng;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_sim::{Disturbance, SimulationConfig};
 use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_tests::{contents, links, mesh, settled, transfer};
@@ -19,7 +19,7 @@ fn diamond(seed: u64) -> SimulationConfig {
 }
 
 fn file_engines() -> impl Iterator<Item = &'static Entry> {
-    REGISTRY.of(ServiceKind::File)
+    registry().of(ServiceKind::File)
 }
 
 /// A single node, which the test feeds with frames.
@@ -42,7 +42,7 @@ fn lone_stack() -> Stack {
         engines: toml::Table::new(),
         file: Default::default(),
     };
-    let mut stack = Stack::new(stack, REGISTRY, Instant::default()).unwrap();
+    let mut stack = Stack::new(stack, registry(), Instant::default()).unwrap();
     stack.trust_all();
     stack
 }
@@ -141,7 +141,7 @@ fn without_an_offer_nothing_is_filled() {
 /// Authenticated frames with random contents: from a faulty neighbour, or an insider.
 #[test]
 fn nonsense_is_counted_and_leaves_the_engine_at_work() {
-    for engine in REGISTRY.entries() {
+    for engine in registry().entries() {
         let mut stack = lone_stack();
         let mut storage = MemoryStorage::default();
         let mut rng = rng::stream(9, NodeId(0), engine.name, "nonsense");

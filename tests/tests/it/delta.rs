@@ -4,7 +4,7 @@ use ncmesh_engine::registry::{Scheme, ServiceKind};
 use ncmesh_engine::stream::NewStream;
 use ncmesh_engine::stream::UtilityConfig;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_sim::outcome::StreamReceiverOutcome;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{Simulation, SimulationConfig, run};
@@ -74,7 +74,7 @@ struct Broadcast {
 impl Broadcast {
     fn new(config: SimulationConfig, source: usize) -> Self {
         let mut sim = settled(config);
-        let scheme = REGISTRY.choose(ServiceKind::Stream, SCHEME).unwrap().scheme;
+        let scheme = registry().choose(ServiceKind::Stream, SCHEME).unwrap().scheme;
         let flow = sim
             .open_stream(
                 scheme,

@@ -4,7 +4,7 @@
 
 use ncmesh_engine::registry::{ServiceKind, Settings};
 use ncmesh_engine::{AnyEngine, TunnelEngine};
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_tests::frames::root;
 use ncmesh_wire::frame::OVERHEAD;
 
@@ -20,7 +20,7 @@ fn page(path: &str) -> String {
 /// Returns the schemes of a service with default settings, by name.
 fn engines(service: ServiceKind) -> impl Iterator<Item = (&'static str, AnyEngine)> {
     let section = toml::Table::new();
-    REGISTRY.of(service).map(move |entry| {
+    registry().of(service).map(move |entry| {
         let settings = Settings { section: &section, file: Default::default() };
         (entry.name, entry.engine(&settings).unwrap())
     })

@@ -3,7 +3,7 @@
 use ncmesh_engine::stream::NewStream;
 use ncmesh_engine::stream::UtilityConfig;
 use ncmesh_engine::time::Duration;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_tests::{links, mesh, settled};
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ const INTERVAL: Duration = Duration::from_millis(20);
 fn share(scheme: &str) -> f64 {
     let line = links(4, &[(0, 1, 0.2), (1, 2, 0.2), (2, 3, 0.2)]);
     let mut sim = settled(mesh(line, 4));
-    let scheme = REGISTRY.scheme(scheme).unwrap();
+    let scheme = registry().scheme(scheme).unwrap();
     let utility = UtilityConfig { name: "linear".into(), ..UtilityConfig::default() };
     sim.join(scheme, 3, "tv", utility).unwrap();
     let flow = sim

@@ -4,7 +4,7 @@
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::rng;
 use ncmesh_engine::time::Duration;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_medium::LossMatrix;
 use ncmesh_sim::{Event, Observation, Observer, Simulation, What};
 use ncmesh_stack::Stack;
@@ -41,7 +41,7 @@ impl Observer for Tap {
         if let What::Heard { frame, .. } = event.what {
             let mut scratch = Vec::new();
             let opened = self.cipher.open(frame, &mut scratch);
-            let is_engine = |id| REGISTRY.by_id(id).is_some();
+            let is_engine = |id| registry().by_id(id).is_some();
             if let Ok(o) = opened
                 && is_engine(o.service)
                 && o.kind == DATA
@@ -126,7 +126,7 @@ fn has(s: &Simulation, node: usize) -> bool {
 /// Returns a mesh whose file schemes send payloads of [`SYMBOL`] bytes.
 fn start(loss: LossMatrix, seed: u64) -> Simulation {
     let mut config = mesh(loss, seed);
-    for entry in REGISTRY.of(ServiceKind::File) {
+    for entry in registry().of(ServiceKind::File) {
         let settings = toml::toml! { symbol_size = 1200 };
         config.engines.insert(entry.name.into(), settings.into());
     }

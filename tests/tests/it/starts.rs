@@ -3,7 +3,7 @@
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_sim::{Event, Observer, Simulation, SimulationConfig, What, node_id};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
@@ -47,7 +47,7 @@ fn first_arrival(s: &mut Simulation, scheme: &str, first: u32, limit: Instant) -
 
 #[test]
 fn a_source_that_restarts_carries_packets_again_soon() {
-    for engine in REGISTRY.of(ServiceKind::Tunnel) {
+    for engine in registry().of(ServiceKind::Tunnel) {
         let mut s = settled(daemons(3, &[(0, 1, 0.0), (1, 2, 0.0)], 1));
         let limit = s.now() + Duration::from_secs(10);
         first_arrival(&mut s, engine.name, 0, limit).unwrap();
@@ -91,12 +91,12 @@ fn a_recording_revives_no_dead_node_and_delivers_nothing_twice() {
     let mut s = settled(daemons(3, &[(0, 1, 0.0), (0, 2, 0.0), (1, 2, 0.0)], 2));
     let recording = Rc::new(RefCell::new(Recording::default()));
     s.observe(Box::new(Rc::clone(&recording)));
-    for engine in REGISTRY.of(ServiceKind::Tunnel) {
+    for engine in registry().of(ServiceKind::Tunnel) {
         s.send_packet(engine.name, 1, 0, &contents(300)).unwrap();
         s.run_for(Duration::from_secs(1));
     }
     let delivered = s.take_packets().len();
-    assert_eq!(delivered, REGISTRY.of(ServiceKind::Tunnel).count());
+    assert_eq!(delivered, registry().of(ServiceKind::Tunnel).count());
     let recorded = recording.take().0;
     for node in 0..3 {
         s.switch_off(node);
@@ -135,7 +135,7 @@ fn stack_duplicates(s: &Simulation) -> usize {
 /// A recording of the present start of a neighbour that lives: only the node that hears restarts.
 #[test]
 fn a_restart_does_not_make_frames_of_living_neighbours_new_again() {
-    for engine in REGISTRY.of(ServiceKind::Tunnel) {
+    for engine in registry().of(ServiceKind::Tunnel) {
         let mut s = settled(daemons(2, &[(0, 1, 0.0)], 3));
         let recording = Rc::new(RefCell::new(Recording::default()));
         s.observe(Box::new(Rc::clone(&recording)));

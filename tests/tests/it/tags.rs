@@ -4,7 +4,7 @@
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_sim::{Event, Observer, Simulation, SimulationConfig, What, node_id};
 use ncmesh_stack::trust::TrustMode;
 use ncmesh_tests::{contents, links, mesh, settled};
@@ -26,7 +26,7 @@ fn line(trust: TrustMode, seed: u64) -> Simulation {
 }
 
 fn service(scheme: &str) -> ServiceId {
-    REGISTRY.entries().find(|e| e.name == scheme).unwrap().id
+    registry().entries().find(|e| e.name == scheme).unwrap().id
 }
 
 /// Header of a data frame of `forward` from the last node to the first one, which takes it.
@@ -40,7 +40,7 @@ fn from_last_to_first() -> Vec<u8> {
 #[test]
 fn packets_arrive_as_they_were_sent_in_every_scheme() {
     for trust in TRUSTS {
-        for scheme in REGISTRY.of(ServiceKind::Tunnel).map(|entry| entry.name) {
+        for scheme in registry().of(ServiceKind::Tunnel).map(|entry| entry.name) {
             let mut s = line(trust, 1);
             let longest = s.host(0).stack().unwrap();
             let longest = longest.longest_packet(longest.scheme(scheme).unwrap()).unwrap();

@@ -5,7 +5,7 @@ use ncmesh_engine::file::{ReceiverState, Refusal, Stage, TransferStatus};
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::topology::Metric;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_sim::{Knowledge, Observation, Observed, Simulation, SimulationConfig, node_id};
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_tests::{contents, delivered_at, ended, has, links, mesh, settled};
@@ -14,7 +14,7 @@ const PACIFIER: &str = "pacifier";
 
 /// Every file scheme.
 fn schemes() -> impl Iterator<Item = &'static str> {
-    REGISTRY.of(ServiceKind::File).map(|e| e.name)
+    registry().of(ServiceKind::File).map(|e| e.name)
 }
 
 fn star(seed: u64) -> SimulationConfig {

@@ -4,14 +4,14 @@ use ncmesh_engine::counters::Counters;
 use ncmesh_engine::registry::Entry;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_sim::{Disturbance, Simulation, SimulationConfig, SimulationError};
 use ncmesh_tests::{links, mesh, settled};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
 fn tunnels() -> impl Iterator<Item = &'static Entry> {
-    REGISTRY.of(ServiceKind::Tunnel)
+    registry().of(ServiceKind::Tunnel)
 }
 
 /// Two paths from 0 to 3, and 4 behind 3.

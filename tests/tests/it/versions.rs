@@ -6,7 +6,7 @@
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::{Event, TxReport, TxResult};
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_stack::control::{self, HELLO};
 use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_wire::{Cipher, Key, NodeId, Salt, Versions};
@@ -74,7 +74,7 @@ impl Line {
             engines: toml::Table::new(),
             file: Default::default(),
         };
-        let stack = Stack::new(config, REGISTRY, self.now).unwrap();
+        let stack = Stack::new(config, registry(), self.now).unwrap();
         self.nodes[node] = Some((stack, MemoryStorage::default()));
     }
 

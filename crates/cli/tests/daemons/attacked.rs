@@ -3,7 +3,7 @@
 use crate::support::net::Segment;
 use crate::support::{INBOX, KEY, contents, mesh, send, wait_until};
 use ncmesh_engine::file::{ReceiverState, Refusal};
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_node::api::types::{Peer, State};
 use ncmesh_stack::control::{HELLO, SERVICE};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId, Versions, Writer, frame};
@@ -109,7 +109,7 @@ fn ends_that_a_member_claims_end_no_transfer() {
     let (_, serial) = id.split_once('-').unwrap();
     let flow = FlowId { source: NodeId(1), serial: u32::from_str_radix(serial, 16).unwrap() };
     let scheme = mesh[0].transfers()[0].scheme.clone().unwrap();
-    let scheme = REGISTRY.entries().find(|entry| entry.name == scheme).unwrap().id;
+    let scheme = registry().entries().find(|entry| entry.name == scheme).unwrap().id;
     mesh[1].wait_for_bytes(100_000);
 
     std::thread::scope(|scope| {
@@ -207,5 +207,5 @@ fn a_member_that_sends_false_packets_is_named_and_left_out() {
 }
 
 fn cascade() -> ServiceId {
-    REGISTRY.entries().find(|entry| entry.name == "cascade").unwrap().id
+    registry().entries().find(|entry| entry.name == "cascade").unwrap().id
 }

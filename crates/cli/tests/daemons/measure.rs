@@ -3,7 +3,7 @@
 use crate::support::net::Segment;
 use crate::support::{Node, assert_fails, mesh, ncmesh, wait_until};
 use ncmesh_engine::registry::ServiceKind;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_node::api::answers::{Measured, Path};
 
 /// Returns the path from the first of three nodes to the last, once it leads over the second.
@@ -65,7 +65,7 @@ fn every_scheme_carries_packets_in_full() {
         let sent = nodes[0].status().sent;
         sent.iter().filter(|kind| kind.service == scheme).map(|kind| kind.bytes).sum::<u64>()
     };
-    for entry in REGISTRY.of(ServiceKind::Tunnel) {
+    for entry in registry().of(ServiceKind::Tunnel) {
         assert!(nodes[0].call(&["tunnel", entry.name]).status.success());
         let before = sent(entry.name);
         let measured: Measured = nodes[0].ask(&["bandwidth", "n2", "--seconds", "0.5"]);

@@ -4,7 +4,7 @@ use crate::support::net::Segment;
 use crate::support::{INBOX, Node, contents, mesh, ncmesh, send, wait_until};
 use ncmesh_console::schema::{Key, Message, Meta, Stage};
 use ncmesh_engine::registry::ServiceKind;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_node::api::client::ApiClient;
 use ncmesh_node::api::types::{State, Transfer};
 use std::fs;
@@ -119,7 +119,7 @@ fn a_file_arrives_though_frames_are_lost() {
     }
     let dir = tempfile::tempdir().unwrap();
     let mesh = mesh(&segment, dir.path(), &[INBOX; 3]);
-    let schemes = REGISTRY.of(ServiceKind::File).map(|e| e.name);
+    let schemes = registry().of(ServiceKind::File).map(|e| e.name);
     for (seed, scheme) in schemes.enumerate() {
         let bytes = contents(1_000_000, seed as u64);
         let path = mesh[0].dir.join(scheme);

@@ -5,7 +5,7 @@ use crate::support::{Node, assert_fails, wait_until};
 use ncmesh_console::schema::{Count, Key, Message};
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::tunnel::RelayMode;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_node::api::client::ApiClient;
 use ncmesh_node::api::types::TunnelChange;
 use ncmesh_node::tunnel::device::Device;
@@ -267,7 +267,7 @@ fn all_schemes_carry_the_packets_that_ipv6_demands() {
     // The scheme that leaves least of a frame, with its defaults.
     let pair = pair_of(&segment, dir.path(), |id| tunnel(id, "scheme = \"core_nc\"", ""));
     assert_eq!(pair[0].status().tunnel.unwrap().mtu, 1280);
-    for entry in REGISTRY.of(ServiceKind::Tunnel) {
+    for entry in registry().of(ServiceKind::Tunnel) {
         for node in &pair {
             let changed = node.call(&["tunnel", entry.name]);
             assert!(changed.status.success(), "{}: {changed:?}", entry.name);

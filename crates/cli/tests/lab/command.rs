@@ -2,7 +2,7 @@
 
 use crate::support::{contents, room, scenario_file, wait};
 use ncmesh_engine::registry::ServiceKind;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
@@ -30,6 +30,25 @@ fn fails(output: &Output, code: i32, word: &str) {
     assert_eq!(output.status.code(), Some(code), "{said}");
     let error = said.lines().last().unwrap();
     assert!(error.contains(word), "{word:?} is not in {error:?}");
+}
+
+#[test]
+fn the_schemes_are_listed() {
+    let schemes = |more: &[&str]| {
+        let ncmesh = env!("CARGO_BIN_EXE_ncmesh");
+        Command::new(ncmesh).arg("schemes").args(more).output().unwrap()
+    };
+
+    let listed = json(&schemes(&["--json"]));
+    let names: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|scheme| scheme["name"].as_str().unwrap()).collect();
+    let known = ServiceKind::ALL.into_iter().flat_map(|service| registry().of(service));
+    assert_eq!(names, known.map(|entry| entry.name).collect::<Vec<_>>());
+    assert_eq!(listed[0]["service"], "file");
+    assert_eq!((&listed[0]["default"], &listed[1]["default"]), (&true.into(), &false.into()));
+
+    let table = String::from_utf8(schemes(&[]).stdout).unwrap();
+    assert_eq!(table.lines().count(), 1 + names.len());
 }
 
 #[test]
@@ -83,7 +102,7 @@ fn a_users_file_arrives_and_the_run_is_told() {
 
 #[test]
 fn every_scheme_is_named_in_the_help_and_carries_a_file() {
-    let schemes: Vec<&str> = REGISTRY.of(ServiceKind::File).map(|e| e.name).collect();
+    let schemes: Vec<&str> = registry().of(ServiceKind::File).map(|e| e.name).collect();
     for command in ["lab", "simulate", "send"] {
         let help = Command::new(env!("CARGO_BIN_EXE_ncmesh")).args([command, "--help"]).output();
         let help = String::from_utf8(help.unwrap().stdout).unwrap();

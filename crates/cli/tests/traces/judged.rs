@@ -6,7 +6,7 @@ use ncmesh_engine::file::Geometry;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::rng;
 use ncmesh_engine::time::Duration;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_sim::{Event, Observer, Simulation, What};
 use ncmesh_stack::summary::{services, summarise};
 use ncmesh_wire::{Cipher, NodeId, OpenError, ServiceId, frame};
@@ -25,9 +25,14 @@ impl Observer for Collected {
         if let What::Sent { frame, .. } = event.what {
             let mut scratch = Vec::new();
             let opened = Cipher::Null.open(frame, &mut scratch).unwrap();
-            let summary =
-                summarise(REGISTRY, opened.header.sender, opened.service, opened.kind, opened.body)
-                    .unwrap();
+            let summary = summarise(
+                registry(),
+                opened.header.sender,
+                opened.service,
+                opened.kind,
+                opened.body,
+            )
+            .unwrap();
             let of_its_kind = self.0.entry((summary.service, summary.kind)).or_default();
             if of_its_kind.len() < 40 {
                 of_its_kind.push(frame.to_vec());
@@ -39,7 +44,7 @@ impl Observer for Collected {
 
 fn real_frames() -> Vec<Vec<u8>> {
     let collected = Rc::new(RefCell::new(Collected::default()));
-    let engines: Vec<_> = REGISTRY.of(ServiceKind::File).collect();
+    let engines: Vec<_> = registry().of(ServiceKind::File).collect();
     for entry in &engines {
         let mut simulation = Simulation::new(config()).unwrap();
         simulation.observe(Box::new(Rc::clone(&collected)));
@@ -197,7 +202,7 @@ fn verdict(datagram: &[u8]) -> &'static str {
         Err(_) => return "malformed",
         Ok(opened) => opened,
     };
-    match summarise(REGISTRY, opened.header.sender, opened.service, opened.kind, opened.body) {
+    match summarise(registry(), opened.header.sender, opened.service, opened.kind, opened.body) {
         Some(summary) => summary.kind,
         None if is_described(opened.service, opened.kind) => "malformed",
         None => "unknown",
@@ -212,7 +217,7 @@ fn is_sealed(datagram: &[u8]) -> bool {
 
 /// Returns whether frames of this kind are described, so that the dissector knows them.
 fn is_described(service: ServiceId, kind: u8) -> bool {
-    let mut same = services(REGISTRY).filter(|known| known.id == service);
+    let mut same = services(registry()).filter(|known| known.id == service);
     same.any(|known| known.layouts.iter().any(|layout| layout.kind == kind))
 }
 

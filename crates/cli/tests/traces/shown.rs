@@ -3,7 +3,7 @@
 use crate::forged::{forge, hex, open_frame};
 use crate::support::Tshark;
 use ncmesh_engine::registry::ServiceKind;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use std::process::Command;
 
 /// Checks that a golden body of docs/reference/wire-format.md is shown with these fields.
@@ -460,7 +460,7 @@ fn every_registered_engine_is_known_by_name() {
     let head = "000301020304 0000000000000007 00000009 80 00";
     let hashes = "aa".repeat(64);
     let body = [head, "00000000000003e8 20 0578", &hashes, "05 612e62696e 0000"].concat();
-    for entry in REGISTRY.of(ServiceKind::File) {
+    for entry in registry().of(ServiceKind::File) {
         let pcap = forge(dir.path(), &[open_frame(entry.id.0, 0, &hex(&body))]);
         let expected = format!("{} announcement 3-01020304 open, 0 receivers", entry.name);
         assert_eq!(tshark.fields(&pcap, ["_ws.col.Info"]), [[expected]]);

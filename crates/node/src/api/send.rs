@@ -16,7 +16,7 @@ use ncmesh_engine::file::{Allowance, Geometry, Manifest, check_file_name};
 use ncmesh_engine::registry::{AUTO, ServiceKind};
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::toolkit::backoff::Backoff;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_wire::FlowId;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, Metadata};
@@ -56,7 +56,7 @@ async fn offer(handle: &Handle, request: SendRequest) -> Result<FlowId, ApiError
     // Check everything that needs no reading: name, scheme, receivers, file, size.
     let name = sent_name(&path, name)?;
     let scheme = scheme.as_deref().unwrap_or(AUTO);
-    let choice = REGISTRY
+    let choice = registry()
         .choose(ServiceKind::File, scheme)
         .map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
     let scheme = choice.entry.name;

@@ -402,7 +402,7 @@ fn uncommented(text: &str, is_wanted: impl Fn(usize) -> bool) -> String {
 fn load(text: &str) -> Result<(), String> {
     let text = text.replace("key_file = \"network.key\"", "key = \"KEY\"");
     let config = parse(&text).map_err(|error| error.to_string())?;
-    for entry in REGISTRY.entries() {
+    for entry in registry().entries() {
         let Some(toml::Value::Table(section)) = config.engines.get(entry.name) else { continue };
         let settings = Settings { section, file: FileLimits::default() };
         entry.engine(&settings).map_err(|problem| format!("[{}] {problem}", entry.name))?;

@@ -6,7 +6,7 @@ use ncmesh_engine::name::is_node_name;
 use ncmesh_engine::registry::{AUTO, Choice, ServiceKind, UnknownScheme};
 use ncmesh_engine::settings::{Kind, Mismatch, Toml, Value, from_serde};
 use ncmesh_engine::topology::MAX_PREFIXES;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_host::gateway::multicast::{MulticastConfig, is_local};
 use ncmesh_host::gateway::{DEFAULT_QUEUE, GatewayConfig, Target};
 use ncmesh_wire::NodeId;
@@ -170,7 +170,7 @@ fn by_id(given: IpNet, id: NodeId) -> Result<IpNet, String> {
 /// # Errors
 /// [`UnknownScheme`] if there is none.
 pub(crate) fn choose(name: &str) -> Result<Choice, UnknownScheme> {
-    REGISTRY.choose(ServiceKind::Tunnel, name)
+    registry().choose(ServiceKind::Tunnel, name)
 }
 
 fn scheme(value: Toml) -> Result<String, Mismatch> {

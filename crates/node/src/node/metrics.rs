@@ -13,7 +13,7 @@ use ncmesh_console::schema::{
     CodingValues, Field, FlowValues, NodeValues, PeerValues, PortValues, QueueValues,
     ReceivedValues, SourceValues, StreamReceiverValues, StreamSending, Unit, Values as _,
 };
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_stack::summary::services;
 use ncmesh_wire::{NodeId, ServiceId};
 use prometheus_client::collector::Collector;
@@ -536,7 +536,7 @@ fn by_kind(values: impl Iterator<Item = ((ServiceId, u8), f64)>) -> Values {
     let mut sums = BTreeMap::<(&str, &str), f64>::new();
     for ((service, kind), value) in values {
         // Frames of a newer release have no name here.
-        let name = services(REGISTRY).find(|known| known.id == service).and_then(|known| {
+        let name = services(registry()).find(|known| known.id == service).and_then(|known| {
             let layout = known.layouts.iter().find(|layout| layout.kind == kind)?;
             Some((known.name, layout.name))
         });

@@ -46,7 +46,7 @@ use ncmesh_engine::registry::{AUTO, Choice, Scheme, ServiceKind};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::tunnel::Relaying;
 use ncmesh_engine::{Port, TxReport};
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_host::files::Files;
 use ncmesh_host::gateway::StackMesh;
 use ncmesh_stack::trust::TrustConfig;
@@ -230,9 +230,9 @@ impl Node {
 
     /// Whether every engine for files can make packets that fit the radio.
     fn check_schemes(&mut self) -> Result<(), ConfigError> {
-        for entry in REGISTRY.of(ServiceKind::File) {
+        for entry in registry().of(ServiceKind::File) {
             let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
-            let scheme = REGISTRY.scheme(entry.name).ok_or(SendError::UnknownScheme);
+            let scheme = registry().scheme(entry.name).ok_or(SendError::UnknownScheme);
             if let Err(e) = scheme.and_then(|scheme| stack.geometry_for(scheme, 1)) {
                 let section = entry.name.to_owned();
                 return Err(ConfigError { section, problem: e.to_string() });

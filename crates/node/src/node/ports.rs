@@ -5,7 +5,7 @@ use crate::config::{NodeConfig, PortEntry, Rate};
 use ncmesh_console::schema::PortValues;
 use ncmesh_engine::Port;
 use ncmesh_engine::time::Instant;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_stack::{ConfigError, Stack, StackConfig};
 use ncmesh_wire::NodeId;
 
@@ -192,7 +192,7 @@ pub(super) fn stack(
     settings: StackConfig,
     now: Instant,
 ) -> Result<Stack, ConfigError> {
-    let mut stack = Stack::new(settings, REGISTRY, now)?;
+    let mut stack = Stack::new(settings, registry(), now)?;
     // The stack has the first one from its start.
     for _ in &config.ports[1..] {
         stack.add_port(now);

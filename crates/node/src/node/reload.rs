@@ -10,7 +10,7 @@ use crate::api::types::{ApiError, ErrorCode, TunnelChange};
 use crate::config::{ConfigError, NodeConfig, PortEntry, PortPlace, RadioConfig};
 use crate::identity::{IdentityError, revocations};
 use ncmesh_engine::time::Instant;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_stack::Stack;
 use ncmesh_stack::trust::TrustConfig;
 use ncmesh_wire::Salt;
@@ -189,7 +189,7 @@ fn is_list(config: &NodeConfig) -> bool {
 /// Checks what only the stack and the engines can check.
 fn check(new: &NodeConfig, now: Instant) -> Result<(), ConfigError> {
     let start = Start { salt: Salt([0; 16]), epoch: 0, seed: 0 };
-    let stack = Stack::new(stack_config(new, &start, TrustConfig::Key), REGISTRY, now);
+    let stack = Stack::new(stack_config(new, &start, TrustConfig::Key), registry(), now);
     let tunnel = stack.and_then(|stack| super::Tunnel::new(new, &stack));
     tunnel.map(|_| ()).map_err(|e| new.blame(&e.section, &e.problem))
 }
@@ -231,7 +231,7 @@ fn others(running: &NodeConfig, new: &NodeConfig) -> Vec<String> {
     ];
     let differing = sections.into_iter().filter(|(_, differs)| *differs);
     let mut names: Vec<String> = differing.map(|(name, _)| name.to_owned()).collect();
-    let engines = REGISTRY.entries().map(|entry| entry.name);
+    let engines = registry().entries().map(|entry| entry.name);
     let differing = engines.filter(|name| running.engines.get(*name) != new.engines.get(*name));
     names.extend(differing.map(|name| format!("[{name}]")));
     names

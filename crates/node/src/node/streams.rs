@@ -10,7 +10,7 @@ use crate::stream::{Input, Layer, Ports, ReceiveStream, SendStream, StreamSectio
 use ncmesh_engine::registry::{AUTO, Scheme, ServiceKind};
 use ncmesh_engine::stream::{self, NewStream, StreamError, StreamPacketError, StreamStatus};
 use ncmesh_engine::time::Instant;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_host::console::{queue_values, receiving_values, sending_values};
 use ncmesh_host::gateway::multicast::is_group_name;
 use ncmesh_host::streams::rtp::RtpSender;
@@ -35,7 +35,7 @@ pub struct Streams {
 impl Streams {
     /// Returns no streams. The default scheme carries those that begin.
     pub(super) fn new(ports: Ports) -> Self {
-        let choice = REGISTRY.choose(ServiceKind::Stream, AUTO);
+        let choice = registry().choose(ServiceKind::Stream, AUTO);
         let scheme = choice.ok().map(|choice| choice.scheme);
         Self { ports, host: Default::default(), rtp: Default::default(), warned: false, scheme }
     }
@@ -58,7 +58,7 @@ impl Streams {
         moment: &mut Moment<'_>,
     ) -> Result<(), String> {
         if section.scheme != AUTO {
-            let choice = REGISTRY.choose(ServiceKind::Stream, &section.scheme);
+            let choice = registry().choose(ServiceKind::Stream, &section.scheme);
             let choice = choice.map_err(|unknown| format!("scheme: {unknown}"))?;
             self.scheme = Some(choice.scheme);
         }

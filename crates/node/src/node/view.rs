@@ -17,7 +17,7 @@ use ncmesh_engine::name::harmless_file_name;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_engine::tunnel::FlowStatus;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_host::console::{received_values, source_values};
 use ncmesh_stack::{Stack, control};
 use ncmesh_wire::{NodeId, ServiceId, Versions};
@@ -436,7 +436,7 @@ fn kbit_s(bytes: u64, started: Instant, end: Instant) -> f64 {
 fn traffic(service: ServiceId, kind: u8, tally: Tally) -> Traffic {
     let service = match service {
         control::SERVICE => "control".into(),
-        id => REGISTRY
+        id => registry()
             .entries()
             .find(|e| e.id == id)
             .map_or_else(|| id.0.to_string(), |e| e.name.into()),

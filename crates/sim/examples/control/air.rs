@@ -5,7 +5,7 @@
 
 use crate::mesh::Mesh;
 use crate::statistics::spread;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_sim::{Event, Observer, SimulationConfig, What};
 use ncmesh_stack::summary::services;
 use ncmesh_wire::{Cipher, ServiceId};
@@ -123,7 +123,7 @@ impl Observer for Air {
 
 /// Returns the names of a service and of a kind of its frames.
 fn names((service, kind): Kind) -> (&'static str, String) {
-    let Some(known) = services(REGISTRY).find(|known| known.id == service) else {
+    let Some(known) = services(registry()).find(|known| known.id == service) else {
         return ("unknown", kind.to_string());
     };
     let layout = known.layouts.iter().find(|layout| layout.kind == kind);

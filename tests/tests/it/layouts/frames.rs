@@ -4,7 +4,7 @@ use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::stream::NewStream;
 use ncmesh_engine::stream::UtilityConfig;
 use ncmesh_engine::time::Duration;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_sim::{Event, Observer, Simulation, SimulationConfig, What, node_id};
 use ncmesh_stack::control::SERVICE;
 use ncmesh_stack::trust::{KEYS_WANTED, KNOWN_LISTS, REVOCATIONS, TrustMode};
@@ -43,7 +43,7 @@ impl Observer for Collected {
 /// Returns frames that the engines of every service sent.
 pub(crate) fn simulated() -> Vec<Body> {
     let collected = Rc::new(RefCell::new(Collected::default()));
-    for entry in REGISTRY.entries() {
+    for entry in registry().entries() {
         let mut s = Simulation::new(line_with_detour()).unwrap();
         s.observe(Box::new(Rc::clone(&collected)));
         s.run_for(Duration::from_secs(6));
@@ -56,7 +56,7 @@ pub(crate) fn simulated() -> Vec<Body> {
             ServiceKind::Stream => stream(&mut s, entry.name),
         }
     }
-    for entry in REGISTRY.of(ServiceKind::Tunnel) {
+    for entry in registry().of(ServiceKind::Tunnel) {
         let mut s = Simulation::new(line_with_detour()).unwrap();
         s.observe(Box::new(Rc::clone(&collected)));
         one_way(&mut s, entry.name);
@@ -140,7 +140,7 @@ fn one_way(s: &mut Simulation, scheme: &str) {
 
 /// Streams two layers to two nodes, and ends the stream.
 fn stream(s: &mut Simulation, scheme: &str) {
-    let scheme = REGISTRY.scheme(scheme).unwrap();
+    let scheme = registry().scheme(scheme).unwrap();
     let utility = UtilityConfig { name: "linear".into(), ..UtilityConfig::default() };
     for node in [1, 3] {
         s.join(scheme, node, "tv", utility.clone()).unwrap();

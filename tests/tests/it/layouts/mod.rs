@@ -6,7 +6,7 @@
 mod frames;
 
 use frames::simulated;
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_stack::summary::{Service, services, summarise};
 use ncmesh_tests::frames::{
     Body, DISSECTOR, DOCUMENT, SEEDS, are_alike, dissector, golden, marks, root, seeds,
@@ -15,13 +15,13 @@ use ncmesh_wire::layout::{Check, Count, Layout, Length, Part, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn layout_of(body: &Body) -> Option<&'static Layout> {
-    let known = services(REGISTRY).find(|known| known.id == body.service)?;
+    let known = services(registry()).find(|known| known.id == body.service)?;
     known.layouts.iter().find(|layout| layout.kind == body.kind)
 }
 
 /// Returns the name of a well-formed frame's kind.
 fn kind_of(body: &Body) -> &'static str {
-    let summary = summarise(REGISTRY, body.sender, body.service, body.kind, &body.bytes);
+    let summary = summarise(registry(), body.sender, body.service, body.kind, &body.bytes);
     summary.unwrap_or_else(|| panic!("malformed: {body:02x?}")).kind
 }
 
@@ -32,7 +32,7 @@ const REPORTS_OF_TREES: [u8; 2] = [18, 19];
 fn every_kind_of_frame_is_sent_and_well_formed() {
     let sent: BTreeSet<(u8, &str)> =
         simulated().iter().map(|body| (body.service.0, kind_of(body))).collect();
-    for Service { id, name: service, layouts } in services(REGISTRY) {
+    for Service { id, name: service, layouts } in services(registry()) {
         for layout in layouts {
             let is_file = (16..20).contains(&id.0);
             if is_file && layout.name == "report" && !REPORTS_OF_TREES.contains(&id.0) {
@@ -53,7 +53,7 @@ fn every_kind_of_frame_has_a_golden_vector() {
         kind_of(body);
     }
     // Whichever scheme of its family has it.
-    for Service { name: service, layouts, .. } in services(REGISTRY) {
+    for Service { name: service, layouts, .. } in services(registry()) {
         for layout in layouts {
             let has = |body: &Body| layout_of(body).is_some_and(|it| are_alike(it, layout));
             assert!(bodies.iter().any(has), "{} of {service} has no vector", layout.name);
@@ -147,7 +147,7 @@ impl Names {
 #[test]
 fn names_are_given_before_they_are_referred_to_and_mean_one_thing() {
     let mut all = Names::default();
-    for Service { name: service, layouts, .. } in services(REGISTRY) {
+    for Service { name: service, layouts, .. } in services(registry()) {
         let kinds: BTreeSet<u8> = layouts.iter().map(|layout| layout.kind).collect();
         assert_eq!(kinds.len(), layouts.len(), "{service} describes a kind twice");
         for layout in layouts {

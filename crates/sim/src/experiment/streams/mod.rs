@@ -16,7 +16,7 @@ use crate::simulation::Simulation;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::stream::StreamStatus;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engines::REGISTRY;
+use ncmesh_engines::registry;
 use ncmesh_host::console::queue_values;
 use source::StreamSource;
 use std::collections::BTreeMap;
@@ -104,7 +104,8 @@ fn sources(
     scheme: &'static str,
     start: Instant,
 ) -> Result<Vec<StreamSource>, RunError> {
-    let carrier = REGISTRY.choose(ServiceKind::Stream, scheme).map_err(SchemesError::from)?.scheme;
+    let carrier =
+        registry().choose(ServiceKind::Stream, scheme).map_err(SchemesError::from)?.scheme;
     let source = |(number, stream): (usize, &crate::scenario::Stream)| {
         // Packets must have room for their stamp, and fit into the scheme's frames.
         let to: Vec<usize> = stream.receivers.iter().map(|receiver| receiver.node).collect();

@@ -1,144 +1,93 @@
-//! A complete file scheme, as an example: *Even* gives every forwarder the same credit.
-//!
-//! The documents include this file piece by piece (`docs/internals/example-scheme.md`), so they
-//! cannot differ from what compiles and passes here. The scheme is from no paper.
+//! Schemes from outside, as `examples/own-scheme` adds them, carry what they are to carry.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+#![allow(clippy::unwrap_used)] // Tests may.
 
-use ncmesh_engine::Event;
+#[path = "../../examples/own-scheme/src/even.rs"]
+mod even;
+#[path = "../../examples/own-scheme/src/ripple.rs"]
+mod ripple;
+#[path = "../../examples/own-scheme/src/twice.rs"]
+mod twice;
+
 use ncmesh_engine::file::{Allowance, BatchSet, FileLimits, Manifest, Outgoing, merkle};
-use ncmesh_engine::registry::{Constructor, Entry, Registry};
-use ncmesh_engine::settings::Section;
+use ncmesh_engine::registry::{Registry, ServiceKind};
 use ncmesh_engine::storage::MemoryStorage;
-use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::topology::{Metric, Topology};
-use ncmesh_engine::{TxReport, TxResult};
-use ncmesh_engine_file::planned::{
-    self, ChildWait, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, frame,
-};
+use ncmesh_engine::{Event, TxReport, TxResult};
+use ncmesh_engines::registry;
+use ncmesh_sim::scenario::Scenario;
+use ncmesh_sim::{Outcome, SimulationConfig, Step, run};
 use ncmesh_stack::{Stack, StackConfig};
-use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, ServiceId, Versions};
-use std::collections::BTreeSet;
+use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Versions};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Once;
 
-// --8<-- [start:config]
-ncmesh_engine::settings! {
-    /// `[even]` in `node.toml`, `[protocol.even]` in a scenario.
-    #[derive(Clone, Debug, PartialEq)]
-    struct EvenConfig {
-        /// Packets each forwarder sends per packet received from upstream.
-        credit: f64 = 1.0, within 0.1..=8.0, unit "packets";
-        /// Packets of a batch (k).
-        batch_size: u8 = 32, within 1..=255, unit "packets";
-    }
-}
-// --8<-- [end:config]
-
-// --8<-- [start:scheme]
-/// Every inner node of the shortest-ETX tree forwards with the same credit.
-#[derive(Clone, Debug, Default)]
-struct Even {
-    config: EvenConfig,
+/// Makes the schemes known, as a program does when it starts.
+fn add() {
+    static ADDED: Once = Once::new();
+    let own = [even::EVEN, twice::TWICE, ripple::RIPPLE];
+    ADDED.call_once(|| ncmesh_engines::add(&own).unwrap());
 }
 
-impl Scheme for Even {
-    fn name(&self) -> &'static str {
-        "even"
-    }
-
-    fn plan(&self, topology: &Topology, source: NodeId, receivers: &[NodeId]) -> Plan {
-        // The inner nodes of the tree forward. Those next to the source are its children.
-        let paths = topology.paths_from(source, Metric::Broadcast);
-        let mut inner = BTreeSet::new();
-        let mut first_hops = BTreeSet::new();
-        for receiver in receivers {
-            let path = paths.path_to(*receiver);
-            first_hops.extend(path.first().copied());
-            inner.extend(path.iter().rev().skip(1).copied());
-        }
-
-        // A node counts the forwarders listed before it as upstream.
-        let mut forwarders: Vec<NodeId> = inner.into_iter().collect();
-        forwarders.sort_by_key(|node| (paths.distance(*node), *node));
-        let children: Vec<NodeId> =
-            forwarders.iter().filter(|node| first_hops.contains(node)).copied().collect();
-
-        // The source sends until its poorest first hop has everything.
-        let worst = first_hops.iter().map(|k| topology.delivery(source, *k)).fold(1.0, f64::min);
-        let credit = self.config.credit;
-        let listed = forwarders.iter().map(|node| Forwarder::new(*node, credit)).collect();
-        Plan {
-            routing: Routing::Ordered(listed),
-            source_transmissions: 1.0 / worst.max(0.01),
-            children_credit: credit * children.len() as f64,
-            children,
-        }
-    }
-
-    fn forwarding(&self) -> Forwarding {
-        Forwarding::Ordered
-    }
-
-    fn switching(&self) -> Switching {
-        Switching::RoundRobin
-    }
-
-    fn child_wait(&self) -> Option<ChildWait> {
-        None
-    }
-
-    fn batch_size(&self) -> u8 {
-        self.config.batch_size
-    }
-
-    fn symbol_size(&self) -> Option<u16> {
-        None
-    }
+/// Runs a shipped scenario with a scheme.
+fn simulate(scenario: &str, set: &[&str], scheme: &str) -> Outcome {
+    add();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = root.join(format!("../scenarios/{scenario}.toml"));
+    let mut scenario = Scenario::load(&path).unwrap();
+    set.iter().for_each(|set| scenario.set(set).unwrap());
+    let config = SimulationConfig::from_scenario(&scenario).unwrap();
+    let go_on = |_: &Step<'_>| ControlFlow::Continue(());
+    run(&scenario, config, scheme, Duration::from_secs(600), vec![], go_on).unwrap()
 }
-// --8<-- [end:scheme]
-
-// --8<-- [start:entry]
-const ID: ServiceId = ServiceId(200);
-
-/// Row of this scheme in a program's registry.
-const EVEN: Entry = Entry {
-    name: "even",
-    id: ID,
-    summary: "an example: the same credit for every forwarder",
-    paper: "none",
-    settings: EvenConfig::settings,
-    layouts: LAYOUTS,
-    read: |_, kind, body| frame::summary("even", kind, body),
-    build: Constructor::File(|settings| {
-        let config: EvenConfig = settings.parse()?;
-        Ok(Box::new(planned::engine(ID, Even { config }, settings.file)))
-    }),
-};
-// --8<-- [end:entry]
-
-// --8<-- [start:plan]
-#[test]
-fn inner_nodes_forward() {
-    let mesh = symmetric(&[(1, 2, 0.5), (2, 3, 0.9), (3, 4, 0.9)]);
-    let plan = Even::default().plan(&mesh, NodeId(1), &[NodeId(4)]);
-    assert_eq!(plan.routing.forwarders(), BTreeSet::from([NodeId(2), NodeId(3)]));
-    assert_eq!(plan.children, [NodeId(2)]);
-    assert!((plan.source_transmissions - 2.0).abs() < 1e-9);
-}
-// --8<-- [end:plan]
 
 #[test]
-fn settings_are_checked() {
-    let config = |text: &str| {
-        let config = toml::from_str::<EvenConfig>(text);
-        config.map(|config| config.credit).map_err(|error| error.message().to_owned())
-    };
-    assert_eq!(config("credit = 2.5"), Ok(2.5));
-    assert_eq!(config("credit = 9.0"), Err("credit = 9: allowed is 0.1 to 8 packets".into()));
-    assert_eq!(
-        config("batch_size = 0").unwrap_err(),
-        "batch_size = 0: allowed is 1 to 255 packets"
-    );
+fn they_stand_behind_those_of_the_project() {
+    add();
+    for (service, name) in [
+        (ServiceKind::File, "even"),
+        (ServiceKind::Tunnel, "twice"),
+        (ServiceKind::Stream, "ripple"),
+    ] {
+        let names: Vec<&str> = registry().of(service).map(|entry| entry.name).collect();
+        assert_eq!(names.last(), Some(&name));
+        let error = registry().choose(service, &name[1..]).err().unwrap().to_string();
+        assert!(error.ends_with(&format!("did you mean `{name}`?")), "{error}");
+    }
+}
+
+#[test]
+fn a_file_is_whole() {
+    let outcome = simulate("line", &["traffic.size=200k"], "even");
+    let receivers = outcome.services.transfer.unwrap().receivers;
+    assert_eq!(receivers.len(), 1);
+    assert!(receivers.iter().all(|receiver| receiver.verified));
+}
+
+#[test]
+fn packets_arrive_both_ways() {
+    // The ends do not hear each other, and no MAC repeats a broadcast.
+    let flows = simulate("tunnel", &[], "twice").services.flows.unwrap().flows;
+    assert_eq!(flows.len(), 2);
+    for flow in flows {
+        let taken = flow.taken.unwrap();
+        assert!(taken > 300, "{taken}");
+        assert!(flow.delivered as f64 > 0.7 * taken as f64, "{} of {taken}", flow.delivered);
+        assert_eq!((flow.corrupt, flow.disordered), (Some(0), Some(0)));
+    }
+}
+
+#[test]
+fn a_stream_arrives() {
+    // Two hops that lose a twentieth, and a relay that repeats nothing.
+    let streams =
+        simulate("../examples/own-scheme/stream", &[], "ripple").services.streams.unwrap().streams;
+    for receiver in streams.iter().flat_map(|stream| &stream.receivers) {
+        let base = &receiver.layers[0];
+        assert!(base.share > 0.8, "{} gets {}", receiver.node, base.share);
+        assert_eq!(receiver.corrupt, 0);
+    }
 }
 
 /// A node of the mesh: its stack and its files.
@@ -166,7 +115,7 @@ impl Node {
             engines: toml::Table::new(),
             file: FileLimits::default(),
         };
-        let stack = Stack::new(config, Registry(&[EVEN]), Instant::default()).unwrap();
+        let stack = Stack::new(config, Registry(&[even::EVEN]), Instant::default()).unwrap();
         Self { stack, storage: MemoryStorage::default() }
     }
 
@@ -263,9 +212,9 @@ fn a_file_arrives_over_two_lossy_hops() {
 #[test]
 fn the_page_names_the_methods_of_the_trait() {
     let read = |path: &str| {
-        std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+        std::fs::read_to_string(format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
     };
-    let source = read("src/planned/scheme.rs");
+    let source = read("crates/engines/file/src/planned/scheme.rs");
     let (_, body) = source.split_once("pub trait Scheme").unwrap();
     let body = body.split("\n}").next().unwrap();
     let until = |text: &str, end| text.split(end).next().unwrap_or_default().to_owned();
@@ -273,7 +222,7 @@ fn the_page_names_the_methods_of_the_trait() {
         .lines()
         .filter_map(|line| Some(until(line.trim().strip_prefix("fn ")?, '(')))
         .collect();
-    let page = read("../../../docs/internals/example-scheme.md");
+    let page = read("docs/internals/example-scheme.md");
     let (_, table) = page.split_once("| method of `Scheme` | returns |\n").unwrap();
     let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
     let named: Vec<String> =
