@@ -2,6 +2,7 @@
 
 use super::flight::{Filling, Flight};
 use super::frame::{State, WIDTH};
+use super::trip::TripTime;
 use ncmesh_engine::Port;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
@@ -61,6 +62,22 @@ const STANDING: StandingPolicy = StandingPolicy {
     forgotten: None,
     never_heard: None,
 };
+/// Packets on their way to the next hop of which it is not known whether they arrived, at most.
+/// With fewer, the channel idles until reports come: half 0.94, at the least 0.80. With more, new
+/// packets go before lost ones: twice 1.02, and packets arrive later.
+const AHEAD: usize = 16;
+/// The same if the word of them takes longer than that many packets: over a cable. A state tells of
+/// no more than 32 packets behind the first that is missing.
+const MOST_AHEAD: usize = 32;
+/// Questions that are on their way to a next hop over a cable at a time. With one, the cable idles
+/// while its answer comes.
+const QUESTIONS: usize = 4;
+/// Chance that a question and its answer arrive from which on neither is taken to be lost, and
+/// packet times of a trip from which on the node is taken to be slow.
+const CERTAIN: f64 = 0.9;
+const SLOW: f64 = 4.0;
+/// Trips until what was sent over a cable counts as lost. Processors are sometimes late.
+const LOST_TRIPS: u32 = 2;
 /// Packets that the next hop should be missing before it is asked, if nothing waits here but more
 /// is on its way here. Each question costs an answer, each packet that is not known to be missing
 /// comes later.
@@ -121,6 +138,11 @@ pub(crate) struct Child {
     /// The packets that its MAC acknowledged, while it did not say itself that it has them.
     unconfirmed: Option<Unconfirmed>,
     answers: AnswerTime,
+    trips: TripTime,
+    /// When it was asked first since it was heard.
+    asked_first: Option<Instant>,
+    /// Frames since it was asked last.
+    unasked: usize,
     /// Packets on their way in pairs, each with the chance that it could separate the pair; what it
     /// made of them, of what was expected; and when that counts again.
     paired: Vec<(u32, f64)>,
@@ -142,6 +164,8 @@ pub(crate) struct Said {
     pub state: State,
     /// Number of the frame.
     pub number: u16,
+    /// Whether the node itself was heard, not one that passed its report on.
+    pub is_direct: bool,
 }
 
 /// How far ahead of a next hop a node sends, and how fast.
@@ -176,6 +200,9 @@ impl Child {
             lost_at: None,
             unconfirmed: None,
             answers: AnswerTime::default(),
+            trips: TripTime::default(),
+            asked_first: None,
+            unasked: 0,
             paired: Vec::new(),
             separated: FadingShare::starting_at(1.0, PRIOR, PAIRS),
             paired_at: now,
@@ -192,13 +219,24 @@ impl Child {
         pace: Pace,
         now: Instant,
     ) -> Option<u32> {
-        let Said { state, number } = said;
+        let Said { state, number, .. } = said;
         let Pace { room, packet_time } = pace;
 
         // A frame that was overtaken tells nothing new.
         if self.standing.is_stale(number, now) {
             return None;
         }
+
+        // A report that other nodes passed on says nothing of the link. A slow node takes several
+        // questions at once and names the last, so the first one counts if losses do not explain
+        // that it took long.
+        if let Some(trip) = self.flight.trip(state.handled, now).filter(|_| said.is_direct) {
+            let is_slow = trip >= packet_time.mul_f64(SLOW);
+            let answered = self.asked_first.filter(|_| is_slow && self.answer_chance() >= CERTAIN);
+            let answered = answered.map_or(trip, |asked| now.since(asked));
+            self.trips.add(trip.max(answered));
+        }
+        self.asked_first = None;
 
         // Its gain since then, over the frames that it had handled, is the link's delivery.
         let grown = state.total().saturating_sub(self.state.total());
@@ -360,8 +398,35 @@ impl Child {
         } else {
             packet_time.mul_f64(LOST_PACKETS)
         };
+        let first = match self.is_far(packet_time) {
+            true => first.max(self.trips.value() * LOST_TRIPS),
+            false => first,
+        };
         let pauses = Backoff { first, longest: LONGEST };
         pauses.pause((f64::from(self.quiet) * self.answer_chance() / DOUBLE_AFTER) as u32)
+    }
+
+    /// Returns how many packets may be on their way there of which it is not known whether they
+    /// arrived: as many as are sent until word of the first comes back.
+    pub(crate) fn ahead(&self, packet_time: Duration) -> usize {
+        let packets = self.trips.value().as_secs_f64() / packet_time.as_secs_f64();
+        (packets.ceil() as usize).clamp(AHEAD, MOST_AHEAD)
+    }
+
+    /// Returns whether the word of a packet takes so many packet times that no radio explains it:
+    /// frames wait for processors. A packet that no state covers is on its way then, not lost.
+    pub(crate) fn is_far(&self, packet_time: Duration) -> bool {
+        self.ahead(packet_time) > AHEAD
+    }
+
+    /// Returns whether an answer is on its way that comes too late to be waited for.
+    pub(crate) fn is_asked_far(&self, packet_time: Duration) -> bool {
+        self.is_far(packet_time) && self.standing.asked_at().is_some()
+    }
+
+    /// Returns whether it is to be asked again while answers are on their way.
+    fn needs_another_question(&self, packet_time: Duration) -> bool {
+        self.is_far(packet_time) && self.unasked >= self.ahead(packet_time) / QUESTIONS
     }
 
     /// Returns how many packets should have arrived there of which no state tells.
@@ -442,7 +507,8 @@ impl Child {
     /// Returns whether it is to be asked though more packets wait here.
     pub(crate) fn is_uncertain_meanwhile(&self, packet_time: Duration, now: Instant) -> bool {
         let missing = (self.flight.pending() + 1.0) * (1.0 - self.delivery());
-        self.is_due(missing, UNCERTAIN_MEANWHILE, packet_time, now)
+        self.needs_another_question(packet_time)
+            || self.is_due(missing, UNCERTAIN_MEANWHILE, packet_time, now)
     }
 
     /// Returns whether it is to be asked with a frame that is not the last. An answer that is
@@ -539,8 +605,11 @@ impl Child {
 
         // A question that is awaited is repeated, or a new one is asked.
         let is_asked = self.standing.asked_at().is_some();
+        self.unasked += 1;
         if asks {
             self.standing.note_asked(now);
+            self.asked_first.get_or_insert(now);
+            self.unasked = 0;
         }
         if repeats {
             self.standing.note_missed(self.answer_chance(), now);

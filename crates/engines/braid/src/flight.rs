@@ -1,8 +1,8 @@
 //! Packets on their way to the next hop.
 
-use ncmesh_engine::time::Instant;
+use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::hop::{Handled, SentFrames};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Packets that are remembered at most.
 const MOST: usize = 512;
@@ -36,6 +36,11 @@ struct Uncertain {
 pub(crate) struct Flight {
     sent: SentFrames,
     uncertain: VecDeque<Uncertain>,
+    /// Packets that go as they are, and how many uncertain frames carry each. Asked for more often
+    /// than it changes, as is the next field.
+    packets: BTreeMap<u32, u16>,
+    /// Sum of the weights.
+    pending: f64,
 }
 
 impl Flight {
@@ -43,11 +48,17 @@ impl Flight {
     pub(crate) fn note_filled(&mut self, filling: &Filling, now: Instant) {
         let Filling { number, packet, carries, .. } = *filling;
         self.sent.note_filled(number, now);
-        if self.uncertain.len() >= MOST {
-            self.uncertain.pop_front();
+        if self.uncertain.len() >= MOST
+            && let Some(first) = self.uncertain.pop_front()
+        {
+            self.discount(first);
         }
         let weight = f64::from(u8::from(carries));
         self.uncertain.push_back(Uncertain { number, packet, weight });
+        if let Some(packet) = packet {
+            *self.packets.entry(packet).or_insert(0) += 1;
+        }
+        self.sum_up();
     }
 
     /// Notes that the last frame is one of a pair, which is separated with this chance.
@@ -55,6 +66,7 @@ impl Flight {
         if let Some(last) = self.uncertain.back_mut() {
             last.weight = chance;
         }
+        self.sum_up();
     }
 
     /// Notes that the MAC has sent the last frame.
@@ -67,23 +79,59 @@ impl Flight {
     pub(crate) fn cover(&mut self, handled: Handled) -> f64 {
         let covered = self.sent.covered_by(handled);
         let before = self.pending();
-        self.uncertain.retain(|frame| !covered.covers(frame.number));
+        // Numbers grow from frame to frame, so those that are covered come first.
+        while let Some(frame) = self.uncertain.front().copied()
+            && covered.covers(frame.number)
+        {
+            self.uncertain.pop_front();
+            self.discount(frame);
+        }
+        self.sum_up();
         before - self.pending()
+    }
+
+    /// Returns how long the last frame that the next hop had handled was on its way there, and the
+    /// word of that on its way here, if that is known.
+    pub(crate) fn trip(&self, handled: Handled, now: Instant) -> Option<Duration> {
+        self.sent.trip(handled, now)
     }
 
     /// Forgets the last frame: the MAC said what became of it.
     pub(crate) fn settle_last(&mut self) {
         self.sent.forget_last();
-        self.uncertain.pop_back();
+        if let Some(last) = self.uncertain.pop_back() {
+            self.discount(last);
+        }
+        self.sum_up();
+    }
+
+    /// Takes a frame that is uncertain no more out of the packets on their way.
+    fn discount(&mut self, frame: Uncertain) {
+        let Some(packet) = frame.packet else { return };
+        if let Some(count) = self.packets.get_mut(&packet) {
+            *count -= 1;
+            if *count == 0 {
+                self.packets.remove(&packet);
+            }
+        }
+    }
+
+    fn sum_up(&mut self) {
+        self.pending = self.uncertain.iter().map(|frame| frame.weight).sum();
     }
 
     /// Returns the packets on their way of which no state says yet whether they arrived.
     pub(crate) fn pending(&self) -> f64 {
-        self.uncertain.iter().map(|frame| frame.weight).sum()
+        self.pending
     }
 
     /// Returns whether this packet is on its way as it is.
     pub(crate) fn has(&self, packet: u32) -> bool {
-        self.uncertain.iter().any(|frame| frame.packet == Some(packet))
+        self.packets.contains_key(&packet)
+    }
+
+    /// Returns the packets from `first` on that are on their way as they are.
+    pub(crate) fn packets(&self, first: u32) -> impl Iterator<Item = u32> {
+        self.packets.range(first..).map(|(packet, _)| *packet)
     }
 }

@@ -23,10 +23,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// heard of it next costs less than a packet in vain. Half 1.01, twice 1.00: a trade between
 /// airtime and delay.
 const MARGIN: f64 = 0.6;
-/// Packets on their way to the next hop of which it is not known whether they arrived, at most.
-/// With fewer, the channel idles until reports come: half 0.94, at the least 0.80. With more, new
-/// packets go before lost ones: twice 1.02, and packets arrive later.
-const UNCERTAIN: usize = 16;
 /// Packets ahead of what this node needs that it takes, at most. As many are kept behind it for the
 /// combinations to come.
 const CAPACITY: u32 = WIDTH as u32;
@@ -44,6 +40,37 @@ const UNCALLED: Duration = Duration::from_secs(1);
 /// not hear. And waits where few packets arrive. Less silence collides, more idles: a slot of half
 /// 0.99, of twice 0.97; waits of half 0.98, of twice 0.99.
 const PACING: PacingPolicy = PacingPolicy { slot: 1.5, ease: 0.5, most_ease: 4.0 };
+
+/// A packet that the next hop lacks.
+#[derive(Clone, Copy, Debug)]
+struct Lacked {
+    packet: u32,
+    /// Whether it was sent as it is since the next hop is the same.
+    is_sent: bool,
+    /// Whether it is on its way as it is.
+    is_flying: bool,
+}
+
+/// The first of some packets, and the first of real-time traffic among them.
+#[derive(Clone, Copy, Debug, Default)]
+struct First {
+    any: Option<u32>,
+    urgent: Option<u32>,
+}
+
+impl First {
+    /// Returns whether a further packet may be one of the two.
+    fn is_open(self) -> bool {
+        self.urgent.is_none()
+    }
+
+    fn note(&mut self, packet: u32, is_urgent: bool) {
+        self.any.get_or_insert(packet);
+        if is_urgent {
+            self.urgent.get_or_insert(packet);
+        }
+    }
+}
 
 /// Part of a node in a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +181,22 @@ impl Flow {
         })
     }
 
+    /// Returns the same with what became of each packet.
+    fn lacked(&self) -> impl Iterator<Item = Lacked> + '_ {
+        let first = self.child.as_ref().map_or(0, |child| child.state.needs);
+        let flying = self.child.iter().flat_map(move |child| child.flight.packets(first));
+
+        // All three are in order, so one way through each is enough.
+        let mut flying = flying.peekable();
+        let mut sent = self.sent.range(first..).copied().peekable();
+        self.lacking().map(move |packet| {
+            while sent.next_if(|n| *n < packet).is_some() {}
+            while flying.next_if(|n| *n < packet).is_some() {}
+            let is_sent = sent.peek() == Some(&packet);
+            Lacked { packet, is_sent, is_flying: flying.peek() == Some(&packet) }
+        })
+    }
+
     /// Returns how much the next hop is expected to lack of what this node has.
     fn lacks(&self) -> f64 {
         self.child.as_ref().map_or(0.0, |child| child.lacks(self.lacking().count()))
@@ -220,7 +263,8 @@ impl Flow {
 
     /// Returns the packets that were not sent yet and can be sent as they are.
     fn unsent(&self) -> impl Iterator<Item = u32> + '_ {
-        self.lacking().filter(|lead| !self.sent.contains(lead) && self.is_known(*lead))
+        let unsent = self.lacked().filter(|lacked| !lacked.is_sent).map(|lacked| lacked.packet);
+        unsent.filter(|packet| self.is_known(*packet))
     }
 
     /// Returns how many packets wait to be sent for the first time.
@@ -578,25 +622,31 @@ impl Flow {
 
         // Packets that were lost for certain come before new ones, so that the destination does not
         // wait for them. Real-time traffic goes before both: it is handed up out of order.
-        let is_lost = |lead: &u32| self.sent.contains(lead) && !child.flight.has(*lead);
-        let lost = self.lacking().filter(|lead| is_lost(lead) && self.is_known(*lead));
-        let uncertain = self.lacking().filter(|lead| child.flight.has(*lead)).count();
-        let new = self.unsent().filter(|_| uncertain < UNCERTAIN);
-        let mut first = None;
-        for packet in lost.chain(new) {
-            if self.real_time(packet).is_some() {
-                return Some(Next::Plain(packet));
+        let mut uncertain = 0;
+        let mut lost = First::default();
+        let mut new = First::default();
+        for Lacked { packet, is_sent, is_flying } in self.lacked() {
+            if is_flying {
+                uncertain += 1;
+                continue;
             }
-            first.get_or_insert(packet);
+            let first = if is_sent { &mut lost } else { &mut new };
+            if first.is_open() && self.is_known(packet) {
+                first.note(packet, self.real_time(packet).is_some());
+            }
         }
-
-        if let Some(first) = first {
-            return Some(Next::Plain(first));
+        if uncertain >= child.ahead(packet_time) {
+            new = First::default();
+        }
+        let urgent = lost.urgent.or(new.urgent);
+        if let Some(packet) = urgent.or(lost.any).or(new.any) {
+            return Some(Next::Plain(packet));
         }
 
         // Which of the others arrived is not known, but how many should have: a combination of all
-        // makes up for any.
-        if can_repair && self.lacks() > MARGIN { Some(Next::Repair) } else { question }
+        // makes up for any. Over a cable all of them are still on their way.
+        let is_missing = !child.is_far(packet_time) && self.lacks() > MARGIN;
+        if can_repair && is_missing { Some(Next::Repair) } else { question }
     }
 
     /// Returns whether this is a packet of real-time traffic that goes as it is.
@@ -677,7 +727,9 @@ impl Flow {
         let is_unheard = child.node == self.id.destination;
         let asks_meanwhile = is_unheard && child.is_uncertain_meanwhile(packet_time, now);
         let has_turn = child.state.turn.is_some();
-        let asks = (is_last && !self.more) || (!has_turn && (is_uncertain || asks_meanwhile));
+        let is_asked = child.is_asked_far(packet_time);
+        let asks =
+            (is_last && !self.more && !is_asked) || (!has_turn && (is_uncertain || asks_meanwhile));
 
         // The MAC's acknowledgment answers for a packet that goes alone.
         let is_alone = is_last && !self.more && !repeats;
@@ -736,6 +788,10 @@ impl Flow {
 
     /// Lets the node before this one know that there is room again.
     pub(crate) fn note_room(&mut self, room: u8, now: Instant) {
+        // No node before the source waits for it.
+        if self.is_source() {
+            return;
+        }
         let waits = self.lacks();
         if waits >= f64::from(room) {
             self.was_full = true;

@@ -42,6 +42,7 @@
 //! | `hops` | which way packets go, as heard: whether this node is on it |
 //! | `symbol` | what is in a symbol: packets, and whether they are of real-time traffic |
 //! | `pairs` | which packets of two flows go in one frame |
+//! | `trip` | how long a packet and the word of it take |
 //! | `traffic` | whether the flows leave the channel unused most of the time |
 //! | `turns` | who sends, of nodes that do not hear each other |
 //! | `frame` | frames |
@@ -58,6 +59,7 @@ mod route;
 mod status;
 mod symbol;
 mod traffic;
+mod trip;
 mod turns;
 mod upstream;
 
@@ -288,7 +290,7 @@ impl Braid {
         }
 
         // Every frame says what its sender has. If that is the next hop, it answers this node.
-        let said = Said { state: header.state, number: header.number };
+        let said = Said { state: header.state, number: header.number, is_direct: true };
         self.hear_state(cx, id, sender, said, true);
         let packet_time = self.packet_time(cx.at.port);
         let room = self.config.backlog;
@@ -394,12 +396,13 @@ impl Braid {
         flow.forget();
     }
 
-    fn handle_report(&mut self, cx: &mut Context<'_>, report: Report) {
+    fn handle_report(&mut self, cx: &mut Context<'_>, sender: NodeId, report: Report) {
         if report.child == cx.me {
             return cx.counters.drop(DropReason::Malformed);
         }
         self.heed_turn(cx, report.child, report.flow, report.state, Some(report.parent));
-        let said = Said { state: report.state, number: report.number };
+        let is_direct = sender == report.child;
+        let said = Said { state: report.state, number: report.number, is_direct };
         self.hear_state(cx, report.flow, report.child, said, false);
         let Report { child: author, next_hop, parent: to, .. } = report;
         if is_passed_on(cx.topology, cx.me, Addresses { author, next_hop, to }, METRIC) {
@@ -567,7 +570,7 @@ impl Engine for Braid {
                 Err(_) => cx.counters.drop(DropReason::Malformed),
             },
             REPORT => match Report::parse(frame.body) {
-                Ok(report) => self.handle_report(cx, report),
+                Ok(report) => self.handle_report(cx, frame.sender, report),
                 Err(_) => cx.counters.drop(DropReason::Malformed),
             },
             _ => cx.counters.drop(DropReason::Malformed),

@@ -107,6 +107,15 @@ impl SentFrames {
         self.frames.pop_back();
     }
 
+    /// Returns the time that the last frame which a node had handled took to it, and the node's
+    /// state took back; `None` if that frame is not known here.
+    #[must_use]
+    pub fn trip(&self, handled: Handled, now: Instant) -> Option<Duration> {
+        let named = self.frames.iter().rfind(|sent| sent.number == handled.number)?;
+        let ended = named.ended.filter(|_| handled.ago < Handled::LONG_AGO)?;
+        Some(now.since(ended).saturating_sub(handled.ago))
+    }
+
     /// Returns the frames that a next hop's state covers. One that has handled none, or one that is
     /// not known here any more, had time for all that were sent.
     #[must_use]
@@ -182,6 +191,18 @@ mod tests {
         assert!(covers(&frames));
         frames.forget_last();
         assert!(!covers(&frames) && covered(&frames, 5, 0) == 5);
+    }
+
+    #[test]
+    fn a_trip_leaves_out_how_long_the_next_hop_waited() {
+        let frames = six_frames();
+        let trip = |place, ago| frames.trip(Handled { number: number(place), ago }, at(10));
+        // Frame 1 was sent until 2.
+        assert_eq!(trip(1, Duration::from_millis(3)), Some(Duration::from_millis(5)));
+        assert_eq!(trip(1, Duration::from_millis(20)), Some(Duration::ZERO), "clocks differ");
+        // The last one is at the MAC, and none has the number 900.
+        assert_eq!((trip(5, Duration::ZERO), trip(900, Duration::ZERO)), (None, None));
+        assert_eq!(trip(1, Handled::LONG_AGO), None);
     }
 
     #[test]

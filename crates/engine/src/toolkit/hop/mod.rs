@@ -36,7 +36,7 @@
 //! | whose turn it is | the transfer that was served longest ago, those in the background last | the flow that was served longest ago; real-time traffic goes first while it has precedence, else last |
 //! | it lacks something | more than 0.05 packets of a generation; what other nodes sent to it counts as well | a packet of the window; more than 0.6, if it is not known which |
 //! | it has room | it is a receiver, or fewer than 4 generations wait there for its own children | fewer than 8 packets should wait there |
-//! | what is sent | of the lowest generation that a child lacks. If this node does not hold it whole: only if each child that wants it lacks 8 packets. What serves poor links alone comes last | real-time traffic, lost or new; else a packet that was lost for certain; else a new one, while fewer than 16 are uncertain; else a combination of those that may be lost; else a question. A packet of another flow may join it |
+//! | what is sent | of the lowest generation that a child lacks. If this node does not hold it whole: only if each child that wants it lacks 8 packets. What serves poor links alone comes last | real-time traffic, lost or new; else a packet that was lost for certain; else a new one, while fewer than 16 are uncertain, over a cable up to 32; else a combination of those that may be lost, but not over a cable; else a question. A packet of another flow may join it |
 //! | it is asked | with the packet after which no child should lack anything of that generation, if this node holds it whole; at the end of a trial | with the last packet for now; if more are on their way here, once for several. A packet that the MAC acknowledges need not ask |
 //! | steps 1 and 2 | `Cascade::fill_report`; `Cascade::next_packet`, `Flow::next_generation` | `Braid::fill`; `Braid::next`, `Flow::next` |
 //! | steps 3 to 5 | `Child::lacks`; `Flow::worth`, `Child::takes_data`; `Flow::note_sent`, `Child::is_poll_lost` | `Child::lacks`; `Flow::next`, `Child::can_take`; `Flow::fill`, `Child::is_overdue` |
@@ -90,7 +90,9 @@
 //! # Other parts
 //!
 //! - [`SentFrames`]: each frame names the last one of the previous hop that its sender had handled.
-//!   So a node knows which of its frames a state covers, and which were lost for certain.
+//!   So a node knows which of its frames a state covers, and which were lost for certain. It knows
+//!   as well how long a frame and the word of it are under way, by which braid tells a cable from a
+//!   radio.
 //! - [`Choice`]: another next hop or parent looks better. It takes the place of the present one
 //!   once it has looked so for a while.
 //! - [`Avoided`]: link state promises a neighbour, and nothing comes of it. For a while another is

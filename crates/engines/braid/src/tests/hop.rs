@@ -15,7 +15,7 @@ pub(super) fn carrying(number: u16) -> Filling {
 const POLL: Arrived = Arrived { is_innovative: true, polls: true, is_heard: true };
 
 pub(super) fn said(state: State, number: u16) -> Said {
-    Said { state, number }
+    Said { state, number, is_direct: true }
 }
 
 pub(super) fn pace(room: u8) -> Pace {
@@ -97,6 +97,78 @@ fn a_silent_next_hop_is_asked_more_and_more_rarely_and_gets_nothing_else() {
     assert!(!child.answers(now));
     child.hear(said(state(0, 0), 1), true, pace(8), now);
     assert!(child.answers(now));
+}
+
+/// Sends frames `numbers`, one each packet time, and hears of each `trip` packet times later that
+/// it was handled.
+fn send_and_hear(child: &mut Child, numbers: std::ops::Range<u16>, trip: u16) {
+    for number in numbers {
+        let sent_at = at(u64::from(number));
+        child.note_filled(&carrying(number), 0.0, PACKET_TIME, sent_at);
+        child.flight.note_sent(sent_at);
+        if let Some(heard) = number.checked_sub(trip) {
+            let handled = Handled { number: heard, ago: Duration::ZERO };
+            let state = State { handled, ..state(u32::from(heard) + 1, 0) };
+            child.hear(said(state, heard), false, pace(8), sent_at);
+        }
+    }
+}
+
+#[test]
+fn over_a_cable_as_much_is_on_its_way_as_is_sent_until_word_of_it_comes() {
+    // A radio answers within a few packet times, a busy processor at the end of a cable does not.
+    for (trip, ahead, is_far) in [(3, 16, false), (24, 24, true), (200, 32, true)] {
+        let mut child = Child::new(NodeId(2), 0, link(1.0), at(0));
+        send_and_hear(&mut child, 0..300, trip);
+        let seen = (child.ahead(PACKET_TIME), child.is_far(PACKET_TIME));
+        assert_eq!(seen, (ahead, is_far), "{trip}");
+    }
+}
+
+#[test]
+fn over_a_cable_several_questions_are_on_their_way_and_an_answer_has_time() {
+    let mut child = Child::new(NodeId(2), 0, link(1.0), at(0));
+    send_and_hear(&mut child, 0..300, 24);
+    let asking = Filling { asks: true, ..carrying(300) };
+    child.note_filled(&asking, 0.0, PACKET_TIME, at(300));
+    assert!(child.is_asked_far(PACKET_TIME));
+
+    // It is lost after two trips, and a quarter of a trip later the next question is due.
+    assert!(!child.is_overdue(at(347)) && child.is_overdue(at(348)));
+    let due = (301..320).find(|number| {
+        child.note_filled(&carrying(*number), 0.0, PACKET_TIME, at(u64::from(*number)));
+        child.is_uncertain_meanwhile(PACKET_TIME, at(u64::from(*number)))
+    });
+    assert_eq!(due, Some(306));
+}
+
+/// It takes all that came while it was busy, and names the last.
+#[test]
+fn the_first_of_several_questions_tells_how_long_a_slow_next_hop_takes() {
+    // Over a poor link the first ones may have been lost, and radios name what came just now.
+    for (share, last, is_far) in [(1.0, 30, true), (0.5, 30, false), (1.0, 38, false)] {
+        let mut child = Child::new(NodeId(2), 0, link(share), at(0));
+        for number in (0..=last).step_by(2) {
+            let now = at(u64::from(number));
+            child.note_filled(&Filling { asks: true, ..carrying(number) }, 0.0, PACKET_TIME, now);
+            child.flight.note_sent(now);
+        }
+        let handled = Handled { number: last, ago: Duration::ZERO };
+        let state = State { handled, ..state(u32::from(last) + 1, 0) };
+        child.hear(said(state, 1), false, pace(8), at(40));
+        assert_eq!(child.is_far(PACKET_TIME), is_far, "{share} {last}");
+    }
+}
+
+#[test]
+fn a_report_that_was_passed_on_says_nothing_of_the_link() {
+    let mut child = Child::new(NodeId(2), 0, link(1.0), at(0));
+    child.note_filled(&carrying(0), 0.0, PACKET_TIME, at(0));
+    child.flight.note_sent(at(1));
+    let handled = Handled { number: 0, ago: Duration::ZERO };
+    let passed_on = Said { is_direct: false, ..said(State { handled, ..state(1, 0) }, 1) };
+    child.hear(passed_on, false, pace(8), at(40));
+    assert!(!child.is_far(PACKET_TIME));
 }
 
 #[test]
@@ -268,7 +340,7 @@ fn a_parent_that_does_not_hear_what_is_sent_on_is_told_after_a_few_packets() {
     let packet = Arrived { polls: false, ..POLL };
     let due_after = |is_heard| {
         let mut upstream = Upstream::default();
-        upstream.hear_parent(NodeId(1), Said { state: state(1, 0), number: 1 }, at(0));
+        upstream.hear_parent(NodeId(1), said(state(1, 0), 1), at(0));
         (1..20).find(|_| {
             upstream.note_packet(Arrived { is_heard, ..packet }, true, PACKET_TIME, at(0));
             upstream.reports_to(at(0)).is_some()
