@@ -34,7 +34,7 @@ class Run:
     """Varied settings of the scenario, for people; the scenario has them already."""
     build: str = field(default_factory=build)
     program: Program | None = None
-    """What simulates in place of the compiled module, because the scheme is its own."""
+    """The simulator in place of the compiled module, because the scheme is its own."""
 
     @functools.cached_property
     def key(self) -> str:
