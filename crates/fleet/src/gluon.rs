@@ -3,9 +3,9 @@
 //! A manifest has lines `BRANCH=`, `DATE=` and `PRIORITY=`, a line `MODEL VERSION SHA256 SIZE FILE`
 //! for each model, a line `---`, and below it signatures of all lines above, 128 digits each.
 //!
-//! The signatures are ECDSA over the group of Ed25519, by ecdsautils. No maintained Rust library
-//! checks them, so this module does not either: it keeps them byte for byte, and the autoupdater on
-//! a router checks them as before. Nothing that this module reads counts as signed.
+//! The signatures are ECDSA over the group of Ed25519, by ecdsautils, which no library that ncmesh
+//! uses has. This module does not check them: it keeps them byte for byte, and the autoupdater on a
+//! router checks them as before. Nothing that this module reads counts as signed.
 
 use crate::hex::{hex, unhex};
 use crate::image::Image;
