@@ -72,7 +72,7 @@ class Service:
         limit_s = self.limit_s(instance)
         run = Run(scenario, text, instance.seed, limit_s, instance.parameters)
         is_own = program is not None and scheme not in schemes.of(self.name)
-        return replace(run, program=program) if is_own else run
+        return replace(run, simulator=program) if is_own else run
 
 
 def number(value: float | None) -> str:

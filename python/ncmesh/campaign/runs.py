@@ -33,20 +33,20 @@ class Run:
     parameters: Table = field(default_factory=dict)
     """Varied settings of the scenario, for people; the scenario has them already."""
     build: str = field(default_factory=build)
-    program: Program | None = None
-    """The simulator in place of the compiled module, because the scheme is its own."""
+    simulator: Program | None = None
+    """A program in place of the compiled module, because the scheme is its own."""
 
     @functools.cached_property
     def key(self) -> str:
         """Two runs with the same key have the same outcome."""
         made_by = [_ncmesh.__version__, self.build]
-        if self.program is not None:
-            made_by.append(self.program.build)
+        if self.simulator is not None:
+            made_by.append(self.simulator.build)
         return hash_of([self.scenario.hash, self.scheme, self.seed, self.limit_s, *made_by])
 
     def check(self) -> None:
         """Raise what would be wrong with it before anything is simulated."""
-        if self.program is not None:
+        if self.simulator is not None:
             return  # Only the program knows its schemes. It says what is wrong when it runs.
         try:
             _ncmesh.check(self.scenario.table, self.seed, scheme=self.scheme)
@@ -67,9 +67,9 @@ class Run:
 
     def outcome(self) -> dict[str, Any]:
         """Simulate."""
-        if self.program is not None:
+        if self.simulator is not None:
             table = self.scenario.table
-            return self.program.simulate(table, self.seed, self.scheme, self.limit_s)
+            return self.simulator.simulate(table, self.seed, self.scheme, self.limit_s)
         return _ncmesh.simulate(
             self.scenario.table, self.seed, scheme=self.scheme, limit_s=self.limit_s
         )
