@@ -181,8 +181,12 @@ impl GluonManifest {
         for Image { model, file, size, digests } in release.images() {
             let sha256 = hex(&digests.sha256);
             text.push_str(&format!("{model} {version} {sha256} {size} {file}\n"));
-            let (version, sha256) = (version.clone(), digests.sha256);
-            let image = GluonImage { version, sha256, size: *size, file: file.clone() };
+            let image = GluonImage {
+                version: version.clone(),
+                sha256: digests.sha256,
+                size: *size,
+                file: file.clone(),
+            };
             images.insert(model.clone(), image);
         }
         let branches = vec![channel.clone()];

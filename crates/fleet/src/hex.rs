@@ -1,9 +1,6 @@
-//! Bytes as lower-case hexadecimal digits.
+//! Bytes of lower-case hexadecimal digits.
 
-/// Returns the digits of bytes.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
+pub(crate) use ncmesh_wire::hex;
 
 /// Returns the bytes of exactly as many digits; `None` for anything else.
 pub(crate) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {

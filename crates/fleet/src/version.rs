@@ -154,7 +154,7 @@ mod tests {
             a in "[a-c0-2][a-b0-2.~+]{0,5}", b in "[a-c0-2][a-b0-2.~+]{0,5}",
             c in "[a-c0-2][a-b0-2.~+]{0,5}",
         ) {
-            let (a, b, c) = (version(&a), version(&b), version(&c));
+            let [a, b, c] = [a, b, c].map(|text| version(&text));
             prop_assert_eq!(a.order(&b), b.order(&a).reverse());
             if a.order(&b) != Ordering::Greater && b.order(&c) != Ordering::Greater {
                 prop_assert_ne!(a.order(&c), Ordering::Greater);

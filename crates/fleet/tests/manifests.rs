@@ -93,15 +93,12 @@ fn n_of_m_keys_must_have_signed() {
     assert_eq!(trust.check(&signed("1.0", &[3, 1])).unwrap().len(), 2);
 
     // The signature of another release is none, also twice under one key.
-    let (_, other) = signed("1.1", &[1]).to_string().split_once("---\n").map(own).unwrap();
-    let text = signed("1.0", &[1]).to_string() + &other;
+    let other = signed("1.1", &[1]).to_string();
+    let (_, signatures) = other.split_once("---\n").unwrap();
+    let text = signed("1.0", &[1]).to_string() + signatures;
     let manifest = parse(&text).unwrap();
     assert_eq!(trust.check(&manifest).map(|_| ()), refused(1));
     assert_eq!(manifest.claimed().len(), 1);
-}
-
-fn own((a, b): (&str, &str)) -> (String, String) {
-    (a.to_owned(), b.to_owned())
 }
 
 #[test]

@@ -462,7 +462,9 @@ impl World {
     /// One step of a router: power, disk and links come and go, and hooks end.
     fn live(&mut self, node: u16) {
         let now = self.now;
-        let (kills, tears, cuts) = (self.chance(1), self.chance(30), self.chance(1));
+        let kills = self.chance(1);
+        let tears = self.chance(30);
+        let cuts = self.chance(1);
         let off = self.soon(200);
         let router = self.routers.get_mut(&node).unwrap();
         if cuts {
@@ -491,7 +493,8 @@ impl World {
     }
 
     fn end(&mut self, node: u16, event: Event) {
-        let (now, reboot) = (self.now, self.soon(40));
+        let now = self.now;
+        let reboot = self.soon(40);
         let router = self.routers.get_mut(&node).unwrap();
         let Some(member) = &mut router.member else { return };
         match event {
@@ -523,8 +526,10 @@ impl World {
         loop {
             let router = self.routers.get_mut(&node).unwrap();
             let Some(action) = router.member.as_mut().and_then(Member::poll_action) else { return };
-            let (is_false, at) = (self.has_liar && self.chance(20), self.soon(20));
-            let (now, lies) = (self.now, self.chance(50));
+            let is_false = self.has_liar && self.chance(20);
+            let at = self.soon(20);
+            let now = self.now;
+            let lies = self.chance(50);
             let router = self.routers.get_mut(&node).unwrap();
             let fault = router.fault;
             let event = match action {

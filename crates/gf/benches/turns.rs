@@ -119,11 +119,12 @@ impl Isal<'_> {
             "ec_init_tables_base"
         };
         let mut tables = vec![0; 32 * work.outputs * work.count];
-        let counts = (work.count as c_int, work.outputs as c_int);
+        let rows = work.count as c_int;
+        let outputs = work.outputs as c_int;
         // SAFETY: the function has this type, and 32 bytes for each coefficient suffice.
         unsafe {
             let init = *self.library.get::<InitTables>(name.as_bytes()).unwrap();
-            init(counts.0, counts.1, work.coefficients.as_mut_ptr(), tables.as_mut_ptr());
+            init(rows, outputs, work.coefficients.as_mut_ptr(), tables.as_mut_ptr());
         }
         tables
     }

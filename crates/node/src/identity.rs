@@ -13,6 +13,7 @@ use ncmesh_engine::name::is_node_name;
 use ncmesh_stack::Stack;
 use ncmesh_stack::trust::{FirstUse, Membership, Pin, TrustConfig, TrustMode};
 use ncmesh_wire::NodeId;
+use ncmesh_wire::hex;
 use ncmesh_wire::identity::{Authority, Certificate, Rejection, Revocations, SecretKey};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -291,12 +292,6 @@ impl Remembered {
 
         Ok(())
     }
-}
-
-/// Returns bytes as hexadecimal digits.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns the bytes of hexadecimal digits.

@@ -12,6 +12,7 @@ extern crate self as ncmesh_wire;
 
 mod cursor;
 pub mod frame;
+mod hex;
 mod id;
 pub mod identity;
 pub mod layout;
@@ -22,6 +23,7 @@ mod seal;
 
 pub use cursor::{Reader, Truncated, Writer};
 pub use frame::{Header, OpenError, Opened, SealedFrame, Versions};
+pub use hex::hex;
 pub use id::{FlowId, LongAddress, NodeId, RadioAddress, Salt, ServiceId, ShortAddress, StartId};
 pub use record::{Malformed, Record};
 pub use replay::ReplayWindow;

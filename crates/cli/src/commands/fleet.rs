@@ -11,7 +11,8 @@ use ncmesh_fleet::usign::UsignKey;
 use ncmesh_fleet::{
     Digests, Head, Image, Known, MAX_BYTES, Manifest, Release, Station, Trust, Version,
 };
-use ncmesh_node::identity::{self, hex};
+use ncmesh_node::identity;
+use ncmesh_wire::hex;
 use ncmesh_wire::identity::{PublicKey, SecretKey};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -81,10 +82,7 @@ fn pack(is_json: bool, args: PackArgs) -> Result<(), Failure> {
             let path = dir.join(&listed.file);
             let found = read_image(model.clone(), &path, listed.file.clone())?;
             if (found.size, found.digests.sha256) != (listed.size, listed.sha256) {
-                return Err(refused(
-                    &path,
-                    &format!("it is not the image that {} lists", file.display()),
-                ));
+                return Err(unlisted(&path, &file));
             }
             images.push(found);
         }
@@ -107,10 +105,7 @@ fn pack(is_json: bool, args: PackArgs) -> Result<(), Failure> {
         let path = dir.join(&listed.name);
         let found = read_image(announcement.board.clone(), &path, listed.name.clone())?;
         if found.digests.sha256 != sha256 {
-            return Err(refused(
-                &path,
-                &format!("it is not the image that {} lists", file.display()),
-            ));
+            return Err(unlisted(&path, &file));
         }
         images.push(found);
     }
@@ -125,6 +120,11 @@ fn pack(is_json: bool, args: PackArgs) -> Result<(), Failure> {
     let manifest = Manifest::new(release);
     write_new(&args.out, &manifest.to_string())?;
     summarise(is_json, &manifest, &json!({}))
+}
+
+/// Returns the failure for an image that differs from what another updater's file lists.
+fn unlisted(image: &Path, list: &Path) -> Failure {
+    refused(image, &format!("it is not the image that {} lists", list.display()))
 }
 
 fn sign(is_json: bool, SignArgs { manifest: file, key }: &SignArgs) -> Result<(), Failure> {

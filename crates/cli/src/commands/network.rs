@@ -3,9 +3,10 @@
 use crate::failure::{Failure, Kind};
 use crate::network_args::{AdmitArgs, CreateArgs, KeyArgs, NetworkCommand, RevokeArgs};
 use crate::show::{self, Table};
-use ncmesh_node::identity::{self, IdentityError, hex, unhex};
+use ncmesh_node::identity::{self, IdentityError, unhex};
 use ncmesh_node::{NodeConfig, NodeError};
 use ncmesh_wire::NodeId;
+use ncmesh_wire::hex;
 use ncmesh_wire::identity::{Certificate, MAX_REVOKED, Revocations, SecretKey, Subject, Validity};
 use ncmesh_wire::prefix::{MAX_PREFIXES, Prefixes};
 use serde::{Deserialize, Serialize};

@@ -2,13 +2,14 @@
 
 use super::flight::{Filling, Flight};
 use super::frame::{State, WIDTH};
-use super::trip::TripTime;
 use ncmesh_engine::Port;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::hop::delivery::{CountedDelivery, DeliveryPolicy};
-use ncmesh_engine::toolkit::hop::{self, AnswerPolicy, AnswerTime, Standing, StandingPolicy};
+use ncmesh_engine::toolkit::hop::{
+    self, AnswerPolicy, AnswerTime, Standing, StandingPolicy, TripTime,
+};
 use ncmesh_wire::NodeId;
 use std::ops::Range;
 
@@ -228,8 +229,8 @@ impl Child {
         }
 
         // A report that other nodes passed on says nothing of the link. A slow node takes several
-        // questions at once and names the last, so the first one counts if losses do not explain
-        // that it took long.
+        // questions at once and names the last one. So the time since the first one counts, unless
+        // losses explain it.
         if let Some(trip) = self.flight.trip(state.handled, now).filter(|_| said.is_direct) {
             let is_slow = trip >= packet_time.mul_f64(SLOW);
             let answered = self.asked_first.filter(|_| is_slow && self.answer_chance() >= CERTAIN);
@@ -398,9 +399,10 @@ impl Child {
         } else {
             packet_time.mul_f64(LOST_PACKETS)
         };
-        let first = match self.is_far(packet_time) {
-            true => first.max(self.trips.value() * LOST_TRIPS),
-            false => first,
+        let first = if self.is_far(packet_time) {
+            first.max(self.trips.value() * LOST_TRIPS)
+        } else {
+            first
         };
         let pauses = Backoff { first, longest: LONGEST };
         pauses.pause((f64::from(self.quiet) * self.answer_chance() / DOUBLE_AFTER) as u32)
@@ -413,8 +415,9 @@ impl Child {
         (packets.ceil() as usize).clamp(AHEAD, MOST_AHEAD)
     }
 
-    /// Returns whether the word of a packet takes so many packet times that no radio explains it:
-    /// frames wait for processors. A packet that no state covers is on its way then, not lost.
+    /// Returns whether it is at the end of a cable: a packet and the word of it take longer than
+    /// over any radio, since frames wait for processors. What no state covers is on its way then,
+    /// not lost.
     pub(crate) fn is_far(&self, packet_time: Duration) -> bool {
         self.ahead(packet_time) > AHEAD
     }

@@ -42,7 +42,6 @@
 //! | `hops` | which way packets go, as heard: whether this node is on it |
 //! | `symbol` | what is in a symbol: packets, and whether they are of real-time traffic |
 //! | `pairs` | which packets of two flows go in one frame |
-//! | `trip` | how long a packet and the word of it take |
 //! | `traffic` | whether the flows leave the channel unused most of the time |
 //! | `turns` | who sends, of nodes that do not hear each other |
 //! | `frame` | frames |
@@ -59,7 +58,6 @@ mod route;
 mod status;
 mod symbol;
 mod traffic;
-mod trip;
 mod turns;
 mod upstream;
 

@@ -224,7 +224,8 @@ impl Rollout {
             }
             Stage::Pushed => format!("waits for the operator; missing: {}", list(&self.missing())),
             Stage::Applying(at) => {
-                let (number, all) = (at + 1, self.batches.len());
+                let number = at + 1;
+                let all = self.batches.len();
                 format!("batch {number} of {all}, nodes {}", list(&self.open(*at)))
             }
             Stage::Done => "done".into(),

@@ -1,6 +1,7 @@
 //! Keys and signatures.
 
 use crate::cursor::{Reader, Writer};
+use crate::hex::hex;
 use crate::record::{Kind, Malformed, Named, Value};
 use core::fmt;
 use core::str::FromStr;
@@ -206,10 +207,6 @@ impl Value<'_> for Signature {
     fn put(&self, w: &mut Writer<'_>, _how: &Named) {
         w.bytes(&self.0);
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex(text: &str) -> Result<[u8; 32], IdentityError> {

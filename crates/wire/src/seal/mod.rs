@@ -11,6 +11,7 @@
 mod aead;
 
 use crate::frame::{self, HEADER_LEN, Header, OpenError, Opened, SealedFrame, TAG_LEN, Versions};
+use crate::hex::hex;
 use crate::id::{NodeId, Salt, ServiceId};
 use aead::StartKey;
 use core::fmt;
@@ -43,7 +44,7 @@ impl Key {
     /// Returns the key as 64 hexadecimal digits.
     #[must_use]
     pub fn to_hex(&self) -> String {
-        self.0.iter().map(|b| format!("{b:02x}")).collect()
+        hex(&self.0)
     }
 }
 

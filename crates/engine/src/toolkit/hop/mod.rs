@@ -90,9 +90,9 @@
 //! # Other parts
 //!
 //! - [`SentFrames`]: each frame names the last one of the previous hop that its sender had handled.
-//!   So a node knows which of its frames a state covers, and which were lost for certain. It knows
-//!   as well how long a frame and the word of it are under way, by which braid tells a cable from a
-//!   radio.
+//!   So a node knows which of its frames a state covers, and which were lost for certain.
+//! - [`TripTime`]: that frame and the word of it were under way for so long. By this braid tells a
+//!   cable from a radio.
 //! - [`Choice`]: another next hop or parent looks better. It takes the place of the present one
 //!   once it has looked so for a while.
 //! - [`Avoided`]: link state promises a neighbour, and nothing comes of it. For a while another is
@@ -119,6 +119,7 @@ pub mod passing;
 pub mod report;
 pub mod silence;
 mod standing;
+mod trip;
 
 pub use answers::{AnswerPolicy, AnswerSlot, AnswerTime};
 pub use avoided::{Avoided, around};
@@ -126,3 +127,4 @@ pub use choice::{Choice, ChoicePolicy, Ways};
 pub use flight::{Covered, Handled, SentFrames};
 pub use packet_time::PacketTime;
 pub use standing::{Standing, StandingPolicy, State};
+pub use trip::TripTime;

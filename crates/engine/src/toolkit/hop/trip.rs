@@ -1,6 +1,6 @@
 //! Time of a packet to the next hop and of the word of it back.
 
-use ncmesh_engine::time::Duration;
+use crate::time::Duration;
 
 /// Share of a trip that is learned at once if it is shorter than those before.
 const FALLS: f64 = 0.5;
@@ -11,20 +11,22 @@ const GROWS: f64 = 1.25;
 /// Typical time of a trip, rather a short one: sometimes a frame waits for long, but over a radio
 /// never each one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct TripTime(Option<Duration>);
+pub struct TripTime(Option<Duration>);
 
 impl TripTime {
     /// Takes the time of a trip.
-    pub(crate) fn add(&mut self, took: Duration) {
+    pub fn add(&mut self, took: Duration) {
         let known = self.0.unwrap_or(took);
-        self.0 = Some(match took < known {
-            true => known - (known - took).mul_f64(FALLS),
-            false => took.min(known.mul_f64(GROWS)),
+        self.0 = Some(if took < known {
+            known - (known - took).mul_f64(FALLS)
+        } else {
+            took.min(known.mul_f64(GROWS))
         });
     }
 
     /// Returns the typical time; zero if none is known.
-    pub(crate) fn value(self) -> Duration {
+    #[must_use]
+    pub fn value(self) -> Duration {
         self.0.unwrap_or_default()
     }
 }
