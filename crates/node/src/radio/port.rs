@@ -169,6 +169,8 @@ pub struct Port {
     hints: Vec<String>,
     /// Description that the daemon shows.
     description: String,
+    /// Interface and bridge as they were told last.
+    occupied: Option<Occupied>,
     /// Whether the kernel refuses frames, which is logged once.
     refused: bool,
 }
@@ -223,6 +225,7 @@ impl Port {
             return Err(PortError::Mtu { mtu: config.mtu, interface, fits, carrier });
         }
 
+        let occupied = interface.occupied();
         let (pacing, pressure) = limits(config.rate, Instant::now());
         let mut port = Self {
             pacing,
@@ -246,6 +249,7 @@ impl Port {
             is_dirty: true,
             hints: Vec::new(),
             description: String::new(),
+            occupied,
             refused: false,
         };
         port.description = port.described();
@@ -396,9 +400,13 @@ impl Port {
         hints.extend(self.version_hint());
         hints.extend(self.peers.iter().flat_map(|peers| peers.hints(self.written)));
 
+        // An interface that is put into a bridge may look as before, but other ports must know.
+        let occupied = self.watch.interface().occupied();
+        let has_moved = core::mem::replace(&mut self.occupied, occupied) != occupied;
+
         let description = self.described();
         if hints == self.hints && description == self.description {
-            return false;
+            return has_moved;
         }
 
         // Each hint is logged once, when it appears.
