@@ -57,7 +57,6 @@ impl World {
             start: Start { salt: Salt([1; 16]), epoch: 1, seed: 1 },
             delivered: dir.delivered().unwrap(),
             handle: handle.clone(),
-            radio: "none".into(),
             ports: Ports::new().0,
             set_log: Box::new(|_| ()),
             trust: TrustConfig::Key,
