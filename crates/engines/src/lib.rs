@@ -124,6 +124,7 @@ fn check(own: &Entry, before: &[Entry]) -> Result<(), AddError> {
         return Err(AddError::NameTwice(name));
     }
 
+    // A service byte of ours may mean another scheme in a later release.
     if !OUTSIDE.contains(&id) {
         return Err(AddError::Id { name, id });
     }

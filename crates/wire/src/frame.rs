@@ -213,11 +213,13 @@ impl<'a> Opened<'a> {
                 let is_background = kind & BACKGROUND != 0;
                 let mut body = body;
                 let mut signature = None;
+
                 if kind & SIGNED != 0 {
                     let (fields, last) = body.split_last_chunk().ok_or(OpenError::Foreign)?;
                     body = fields;
                     signature = Some(Signature(*last));
                 }
+
                 let kind = kind & !(BACKGROUND | SIGNED);
                 Ok(Self { header, service, kind, is_background, body, signature })
             }

@@ -521,5 +521,6 @@ pub const fn fixed_len(parts: &[Part]) -> usize {
         };
         at += 1;
     }
+
     len
 }

@@ -86,6 +86,7 @@ mod assembly {
         let tag = cipher(key)
             .seal_in_place_separate_tag(nonce, Aad::from(head), body)
             .expect("a frame is far shorter than the cipher's limit");
+
         let mut bytes = [0; TAG_LEN];
         bytes.copy_from_slice(tag.as_ref());
         bytes

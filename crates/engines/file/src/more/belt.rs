@@ -139,6 +139,8 @@ impl Belt {
         let source = self.order.len() - 1;
         let mut widths = vec![0.0; self.order.len()];
         widths[0] = 1.0;
+
+        // By nearness, so that the nodes that a path goes on to are known before.
         for i in 1..self.order.len() {
             let onward = self.links[i].iter().map(|(j, _)| widths[*j]).fold(0.0, f64::max);
             widths[i] = if i == source { onward } else { onward.min(z[i] / total) };

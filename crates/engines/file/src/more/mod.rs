@@ -101,6 +101,7 @@ fn routing(belts: &Belts) -> Routing {
     let all = belts.forwarders.iter().map(|node| Forwarder::new(*node, belts.tx_credit[node]));
     let listed: Vec<Forwarder> = all.filter(|f| f.credit > 0).collect();
     let mut upstream = Upstream::none(listed.len());
+
     for (place, forwarder) in listed.iter().enumerate() {
         for (other, sender) in listed.iter().enumerate() {
             if belts.upstream[&forwarder.node].contains(&sender.node) {
@@ -108,5 +109,6 @@ fn routing(belts: &Belts) -> Routing {
             }
         }
     }
+
     Routing::Belts(listed, upstream)
 }

@@ -104,6 +104,7 @@ impl Planned {
 
     /// Returns the own file to send from next.
     fn ready_source(&self, transfers: &Transfers, now: Instant) -> Option<ReadyTransfer> {
+        // Its turn has come, and its rate allows a packet now.
         let is_ready = |(flow, turns): &(&FlowId, &Turns)| {
             let source = transfers.sources.get(flow);
             source.is_some_and(|source| turns.is_ready(source, now))

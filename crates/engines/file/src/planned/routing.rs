@@ -173,6 +173,7 @@ impl Routing {
             Self::Ordered(listed) | Self::Belts(listed, _) => {
                 listed.iter().map(|f| f.node).collect()
             }
+            // The source is a parent, too, and no forwarder.
             Self::Tree(hops) => {
                 let parents = hops.iter().map(|hop| hop.parent);
                 parents.filter(|node| self.lists(*node)).collect()
@@ -194,6 +195,7 @@ impl Routing {
             Self::Tree(_) => return None,
         };
 
+        // The source is upstream of all, and no place among the forwarders says so.
         (is_upstream || sender == source).then(|| listed[place].tx_credit())
     }
 

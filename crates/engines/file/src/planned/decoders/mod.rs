@@ -176,13 +176,16 @@ impl Receptions {
         if !sink.wants(batch) {
             return None;
         }
+
         let mut held = PacketSet::default();
         let file = self.files.get(&sink.manifest.flow);
         if let Some(held_batch) = file.and_then(|file| file.begun.get(&batch)) {
             let decoder = &held_batch.decoder;
             let packets = 0..sink.manifest.geometry.packets(batch);
+            // Combinations may say what a packet is that never came by itself.
             packets.filter(|i| decoder.is_determined(usize::from(*i))).for_each(|i| held.insert(i));
         }
+
         Some(held)
     }
 

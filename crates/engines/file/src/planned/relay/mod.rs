@@ -247,9 +247,11 @@ impl Relays {
     /// Returns the first time later than `after` at which a transfer may have something to send.
     pub(super) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         let timeouts = self.flows.values().filter_map(|relay| match &relay.buffer {
+            // Credit comes with packets that are heard, not with time.
             Buffer::Coded(_) => None,
             Buffer::Stored(stored) => stored.poll_timeout(after),
         });
+
         timeouts.min()
     }
 
@@ -266,6 +268,7 @@ impl Relays {
         let relay = self.flows.get_mut(&flow)?;
         relay.sent_at = now;
         let header = relay.header(flow, piggyback);
+
         match &mut relay.buffer {
             // Coded at the moment of transmission, from everything heard so far.
             Buffer::Coded(coded) => {

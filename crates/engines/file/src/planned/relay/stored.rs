@@ -140,6 +140,8 @@ impl StoredBuffer {
     ) -> Option<NodeId> {
         out.push(next.packet);
         out.extend_from_slice(self.payloads[usize::from(next.packet)].as_deref().unwrap_or(&[]));
+
+        // With several children one broadcast serves all, and the MAC repeats nothing.
         let to = self.arq.only_child().filter(|_| is_unicast);
         self.arq.note_sent(next, self.held);
         self.on_air = Some(OnAir { packet: next.packet, to });

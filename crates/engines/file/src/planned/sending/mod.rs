@@ -112,6 +112,8 @@ impl Turns {
         if let Some(turn) = &mut self.turn {
             turn.handle_tx_result(result, packet_time, now);
         }
+
+        // A scheme that lets its next hop pass each packet on keeps silent meanwhile.
         if let Some(wait) = scheme.child_wait() {
             self.rate_limiter.wait_for_child(wait, packet_time, now);
         }
