@@ -39,8 +39,9 @@ pub(crate) struct Flight {
     /// Packets that go as they are, and how many uncertain frames carry each. Asked for more often
     /// than it changes, as is the next field.
     packets: BTreeMap<u32, u16>,
-    /// Sum of the weights.
+    /// Sum of the weights, and how many of them are no whole numbers.
     pending: f64,
+    fractions: usize,
 }
 
 impl Flight {
@@ -55,18 +56,18 @@ impl Flight {
         }
         let weight = f64::from(u8::from(carries));
         self.uncertain.push_back(Uncertain { number, packet, weight });
+        self.weigh(0.0, weight);
         if let Some(packet) = packet {
             *self.packets.entry(packet).or_insert(0) += 1;
         }
-        self.sum_up();
     }
 
     /// Notes that the last frame is one of a pair, which is separated with this chance.
     pub(crate) fn note_paired(&mut self, chance: f64) {
         if let Some(last) = self.uncertain.back_mut() {
-            last.weight = chance;
+            let before = core::mem::replace(&mut last.weight, chance);
+            self.weigh(before, chance);
         }
-        self.sum_up();
     }
 
     /// Notes that the MAC has sent the last frame.
@@ -86,7 +87,6 @@ impl Flight {
             self.uncertain.pop_front();
             self.discount(frame);
         }
-        self.sum_up();
         before - self.pending()
     }
 
@@ -102,11 +102,11 @@ impl Flight {
         if let Some(last) = self.uncertain.pop_back() {
             self.discount(last);
         }
-        self.sum_up();
     }
 
     /// Takes a frame that is uncertain no more out of the packets on their way.
     fn discount(&mut self, frame: Uncertain) {
+        self.weigh(frame.weight, 0.0);
         let Some(packet) = frame.packet else { return };
         if let Some(count) = self.packets.get_mut(&packet) {
             *count -= 1;
@@ -116,8 +116,18 @@ impl Flight {
         }
     }
 
-    fn sum_up(&mut self) {
-        self.pending = self.uncertain.iter().map(|frame| frame.weight).sum();
+    /// Notes that a weight changed. One of the two is 0 where a frame is added or taken out.
+    fn weigh(&mut self, before: f64, after: f64) {
+        let are_whole = self.fractions == 0;
+        self.fractions -= usize::from(before.fract() != 0.0);
+        self.fractions += usize::from(after.fract() != 0.0);
+
+        // Sums of whole numbers are exact. Others would drift, so they are summed up anew.
+        self.pending = if are_whole && self.fractions == 0 {
+            self.pending - before + after
+        } else {
+            self.uncertain.iter().map(|frame| frame.weight).sum()
+        };
     }
 
     /// Returns the packets on their way of which no state says yet whether they arrived.

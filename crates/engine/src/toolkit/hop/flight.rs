@@ -9,9 +9,10 @@
 //!   next hop      7      x       writes "7, 3 ms ago", sent later
 //! ```
 //!
-//! Frames that followed that one sooner, as 8, were lost. Of the others, 9 and 10, nothing is known
-//! yet. Only times of one node are compared, so clocks need not agree. A node may take long to
-//! handle a frame, as long as it takes about as long for each.
+//! Frame 8 was sent less than 3 ms after frame 7. Had it arrived, the writer would have handled it,
+//! so it was lost. Of 9 and 10 nothing is known yet. Only times of one node are compared, so clocks
+//! need not agree. A node may take long to handle a frame, as long as it takes about as long for
+//! each.
 
 use crate::time::{Duration, Instant};
 use crate::toolkit::sequence::Serial;
@@ -107,12 +108,19 @@ impl SentFrames {
         self.frames.pop_back();
     }
 
+    /// Returns the place of the last frame that a node had handled; `None` if it is not known here.
+    fn place(&self, handled: Handled) -> Option<usize> {
+        // It is one of the latest, so the search begins with those.
+        let named = self.frames.iter().rposition(|sent| sent.number == handled.number);
+        named.filter(|_| handled.ago < Handled::LONG_AGO)
+    }
+
     /// Returns the time that the last frame which a node had handled took to it, and the node's
     /// state took back; `None` if that frame is not known here.
     #[must_use]
     pub fn trip(&self, handled: Handled, now: Instant) -> Option<Duration> {
-        let named = self.frames.iter().rfind(|sent| sent.number == handled.number)?;
-        let ended = named.ended.filter(|_| handled.ago < Handled::LONG_AGO)?;
+        let named = self.frames[self.place(handled)?];
+        let ended = named.ended?;
         Some(now.since(ended).saturating_sub(handled.ago))
     }
 
@@ -120,25 +128,26 @@ impl SentFrames {
     /// not known here any more, had time for all that were sent.
     #[must_use]
     pub fn covered_by(&self, handled: Handled) -> Covered {
-        let named = self.frames.iter().position(|sent| sent.number == handled.number);
-        let named = named.filter(|_| handled.ago < Handled::LONG_AGO);
-        // Frames up to the named one are covered, whether they arrived or were lost. A frame that
-        // the MAC still holds is not.
-        let is_covered = |place: usize, sent: &Sent| match (named, sent.ended) {
-            (Some(named), _) if place <= named => true,
-            (_, None) => false,
-            (None, Some(_)) => true,
-            // It would have been handled before the state was written, had it arrived.
-            (Some(named), Some(ended)) => {
-                self.frames[named].ended.is_some_and(|first| ended <= first + handled.ago)
+        let named = self.place(handled);
+
+        // A frame that the MAC still holds is not covered. One that followed the named one would
+        // have been handled before the state was written, had it arrived.
+        let is_covered = |sent: &Sent| {
+            let first = named.map(|named| self.frames[named].ended);
+            match (first, sent.ended) {
+                (_, None) => false,
+                (None, Some(_)) => true,
+                (Some(first), Some(ended)) => {
+                    first.is_some_and(|first| ended <= first + handled.ago)
+                }
             }
         };
 
-        // Frames are sent one after the other, so the first one that is not covered ends the list.
-        let mut covered = self.frames.iter().enumerate();
-        let first_open = covered.position(|(place, sent)| !is_covered(place, sent));
-        let count = first_open.unwrap_or(self.frames.len());
-        let last = count.checked_sub(1).map(|place| self.frames[place].number);
+        // Frames up to the named one are covered, whether they arrived or were lost. They are sent
+        // one after the other, so the first behind it that is not covered ends the list.
+        let known = named.map_or(0, |named| named + 1);
+        let behind = self.frames.range(known..).take_while(|sent| is_covered(sent)).count();
+        let last = (known + behind).checked_sub(1).map(|place| self.frames[place].number);
         Covered { last }
     }
 }

@@ -17,27 +17,30 @@
 //! When a node is granted the channel, it goes through these steps. The first one that yields a
 //! frame ends them:
 //!
-//! 1. **Reports.** It tells its previous hop what it has, if that is due ([`report`]). Then it
-//!    passes on reports of others ([`passing`]).
+//! 1. **Reports.** It tells its previous hop what it has, if that is due ([`report`]): it was
+//!    asked, data do not come, they bring nothing, or there is room again. Then it passes on
+//!    reports of others ([`passing`]).
 //! 2. **Silence.** It sends no data while the channel is left to others: to an answer that it may
 //!    not hear ([`AnswerSlot`], [`silence`]), or to the node after its next hop, which sends on
 //!    what that has just sent ([`pacing`]).
-//! 3. **Lack.** It estimates what each next hop lacks: what that lacked when it was last heard,
-//!    less the packets sent since that should have arrived, which is their number times the share
-//!    that arrives ([`delivery`]).
+//! 3. **Lack.** It estimates what each next hop lacks: the lack by its last word, less the packets
+//!    sent since times the share that arrives ([`delivery`]).
 //! 4. **Data.** It sends a packet if a next hop lacks something, its standing allows it, and it has
 //!    room: few packets wait there to be sent on.
-//! 5. **Poll.** If the next hops should lack nothing after this packet, it asks them for a report.
-//!    A question whose answer is late ([`AnswerTime`]) is repeated. While no answer comes, the
-//!    pauses grow.
+//! 5. **Poll.** The packet that should complete what the next hops lack asks them for a report, by
+//!    a flag. If a next hop that lacks something, or has no room, is not heard in time
+//!    ([`AnswerTime`]), the next frame for it asks, too, and one is sent though its standing or its
+//!    room allow no data. While no word comes, the pauses between questions grow.
 //!
 //! | | cascade | braid |
 //! | --- | --- | --- |
-//! | whose turn it is | the transfer that was served longest ago, those in the background last | the flow that was served longest ago; real-time traffic goes first while it has precedence, else last |
-//! | it lacks something | more than 0.05 packets of a generation; what other nodes sent to it counts as well | a packet of the window; more than 0.6, if it is not known which |
-//! | it has room | it is a receiver, or fewer than 4 generations wait there for its own children | fewer than 8 packets should wait there |
-//! | what is sent | of the lowest generation that a child lacks. If this node does not hold it whole: only if each child that wants it lacks 8 packets. What serves poor links alone comes last | real-time traffic, lost or new; else a packet that was lost for certain; else a new one, while fewer than 16 are uncertain, over a cable up to 32; else a combination of those that may be lost, but not over a cable; else a question. A packet of another flow may join it |
-//! | it is asked | with the packet after which no child should lack anything of that generation, if this node holds it whole; at the end of a trial | with the last packet for now; if more are on their way here, once for several. A packet that the MAC acknowledges need not ask |
+//! | whose turn it is | the transfer that was served longest ago, those in the background last | the flow that was served longest ago; real-time traffic goes first, at most three times in a row while others wait, then last |
+//! | it lacks something | more than 0.05 packets of a generation; what other nodes sent to it counts as well | a packet of the window that it does not name. For a combination: more than 0.6 packets of those sent |
+//! | it has room | it is a receiver, or fewer than 4 generations wait there for its own children | it is the destination, or fewer than 8 packets should wait there |
+//! | what is sent | of the lowest generation that a child lacks: by the source each packet once as it is, else combinations. A generation that this node holds in part is sent only while every child that wants it lacks at least 8 of its packets. What serves poor links alone comes last | real-time traffic, lost or new; else a packet that was lost for certain; else a new one, while fewer than 16 are uncertain, over a cable up to 32; else a combination of those that may be lost, but not over a cable; else a question. A packet of another flow may join it |
+//! | it is asked | with the packet after which no child should lack anything of that generation, if this node holds it whole; at the end of a trial for want of answers | with a packet after which at most 0.6 should be missing; while the previous hop announces more, only now and then. The destination, which sends no data that could be overheard, is asked in between. A packet that the MAC acknowledges need not ask |
+//! | it asks upstream | a parent from which no data come: after 0.3 s, then at pauses that grow to 5 s | with its reports alone |
+//! | it gives up | nothing of a file | a packet after 2 s, real-time traffic after its deadline; the destination does not wait for a missing one for longer than 0.5 s |
 //! | steps 1 and 2 | `Cascade::fill_report`; `Cascade::next_packet`, `Flow::next_generation` | `Braid::fill`; `Braid::next`, `Flow::next` |
 //! | steps 3 to 5 | `Child::lacks`; `Flow::worth`, `Child::takes_data`; `Flow::note_sent`, `Child::is_poll_lost` | `Child::lacks`; `Flow::next`, `Child::can_take`; `Flow::fill`, `Child::is_overdue` |
 //!
@@ -50,7 +53,8 @@
 //!
 //! A frame of a next hop about this flow, if it is newer than the last one, is an answer, whatever
 //! it was sent for. So is a report that another node passed on, and in braid the acknowledgment of
-//! the MAC. The [`Standing`] of a next hop decides what it gets. The worst state that holds counts:
+//! the MAC. The [`Standing`] of a next hop decides what it gets. Several states may apply at once;
+//! the worst one counts:
 //!
 //! ```text
 //!    +------------- asked ----------------+
@@ -59,29 +63,30 @@
 //!    |                    ^     <------   |
 //!    |                    |      heard    | answers are missing
 //!    |                    |               v
-//!    |                    |<-- heard -- Silent    as Asked, its questions are empty
-//!    |                    |               |
+//!    |                    |<-- heard -- Silent    as Asked; a question is empty if nothing
+//!    |                    |               |       else is to be sent
 //!    | no word of         | heard, or     | more answers are missing
 //!    | many packets       | it gained     v
 //!    +--------------------|----------> OnTrial    few packets at a time, after pauses that
 //!    |                    |               |       grow, or questions alone
 //!    |                    +---------------|
 //!    | never heard                        | not heard for long
-//!    +-------------------------------> Gone       it is forgotten, or another next hop takes
-//!                                                 its place
+//!    +-------------------------------> Gone       the cascade forgets it; in braid its link
+//!                                                 counts for little, so that another way is taken
+//!                                                 if there is one, else it is asked on
 //! ```
 //!
-//! In `Answering` and `Asked`, too, many packets without a word, or without a gain by its own word,
-//! put it on trial. After the latter only a gain ends the trial. What differs is in the policy of
-//! each engine:
+//! Two counts lead from `Answering` and `Asked` to the trial, too: packets of which it has not
+//! spoken, and packets that brought it nothing by its own word. The second trial ends only when it
+//! gains. What differs is in the policy of each engine:
 //!
 //! | [`StandingPolicy`] | cascade | braid |
 //! | --- | --- | --- |
 //! | silent, on trial: missing answers | 2, 2: never just silent | 1.5, 4 |
 //! | on trial: packets without word, in vain | 64, 128 | 32, 64 |
 //! | least chance of a packet | 0.25: a child that says it hears nothing must not hold the channel | 0: this node leaves one that hears too little |
-//! | on trial, it gets | 32 packets after each pause, none before it was ever heard; late polls, which are packets, in any case | a question when one is overdue: an empty one if it is silent, too, else with what may be lost |
-//! | gone | not heard for 20 s, or never for 2 s over its share of frames that arrive | on trial, and not heard for 2 s |
+//! | on trial, it gets | 32 packets between pauses if it was ever heard. A late poll is repeated in any case, and carries a packet | a question when one is overdue: an empty one if it is silent, too, else with what may be lost |
+//! | gone | not heard for 20 s; if it was never heard, for 2 s divided by the share of its frames that arrive here | on trial, and not heard for 2 s |
 //!
 //! Counts are of what should have come: a question counts with the chance that it and its answer
 //! arrive, a packet with the chance that it arrives. If four answers should have come and none did,
