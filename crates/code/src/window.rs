@@ -127,7 +127,14 @@ impl Window {
         self.rows.get(&lead).map(|row| lead + row.coefficients.len() as u32 - 1)
     }
 
-    /// Returns how many rows there are, also those before `from`.
+    /// Returns how many packets lead rows, from `from` on.
+    #[must_use]
+    pub fn count(&self, from: u32) -> usize {
+        // Those before are few, for what is needed no more is forgotten.
+        self.rows.len() - self.rows.range(..from).count()
+    }
+
+    /// Returns how many rows there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
@@ -252,6 +259,7 @@ mod tests {
         (0..20).for_each(|n| assert!(source.absorb(plain(n))));
         let coded = source.combine(5..9, |_| true, &mut rng).unwrap();
         assert_eq!((coded.first, coded.coefficients.len()), (5, 4));
+        assert_eq!((source.count(0), source.count(15), source.count(30)), (20, 5, 0));
         source.forget_before(18);
         assert_eq!((source.leads(0).collect::<Vec<_>>(), source.len()), (vec![18, 19], 2));
     }

@@ -1,7 +1,7 @@
 //! The next hop of a flow: what it has by its own word, and what it should have by now.
 
 use super::flight::{Filling, Flight};
-use super::frame::{State, WIDTH};
+use super::frame::{NAMED, State, WIDTH};
 use ncmesh_engine::Port;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
@@ -68,8 +68,8 @@ const STANDING: StandingPolicy = StandingPolicy {
 /// packets go before lost ones: twice 1.02, and packets arrive later.
 const AHEAD: usize = 16;
 /// The same if the word of them takes longer than that many packets: over a cable. A state tells of
-/// no more than 32 packets behind the first that is missing.
-const MOST_AHEAD: usize = 32;
+/// no more of them.
+const MOST_AHEAD: usize = NAMED as usize;
 /// Questions that are on their way to a next hop over a cable at a time. With one, the cable idles
 /// while its answer comes.
 const QUESTIONS: usize = 4;

@@ -2,7 +2,7 @@
 
 use super::child::{Child, Link, Pace, Said};
 use super::flight::Filling;
-use super::frame::{Header, LAST, State, WIDTH};
+use super::frame::{Header, LAST, NAMED, State, WIDTH};
 use super::hops::Hops;
 use super::next::{Next, Unicast};
 use super::route::Route;
@@ -59,9 +59,9 @@ struct First {
 }
 
 impl First {
-    /// Returns whether a further packet may be one of the two.
-    fn is_open(self) -> bool {
-        self.urgent.is_none()
+    /// Returns whether a further packet, of real-time traffic perhaps, may be one of the two.
+    fn is_open(self, may_be_urgent: bool) -> bool {
+        self.any.is_none() || (may_be_urgent && self.urgent.is_none())
     }
 
     fn note(&mut self, packet: u32, is_urgent: bool) {
@@ -94,6 +94,8 @@ pub(crate) struct Flow {
     delivered: u32,
     /// Packets of real-time traffic from there on that it handed up already.
     early: BTreeSet<u32>,
+    /// No packet from this one on is of real-time traffic, so that none is looked at for that.
+    urgent_end: u32,
     /// Packets sent as they are since the next hop is the same.
     sent: BTreeSet<u32>,
     /// The source's newest symbol, if it was not sent to any node yet.
@@ -147,6 +149,7 @@ impl Flow {
             needs: first,
             delivered: first,
             early: BTreeSet::new(),
+            urgent_end: first,
             sent: BTreeSet::new(),
             open: None,
             passed: first,
@@ -197,9 +200,24 @@ impl Flow {
         })
     }
 
+    /// Returns how many packets those are. Few of them lie where the next hop names what it has, so
+    /// only these are looked at.
+    fn lacking_count(&self) -> usize {
+        let Some(child) = &self.child else { return 0 };
+        let first = child.state.needs;
+        let end = self.owed.unwrap_or(u32::MAX);
+        let named =
+            self.window.leads(first).take_while(|lead| lead - first <= NAMED && *lead < end);
+        let here = named.filter(|lead| child.state.has(*lead)).count();
+
+        let all = self.window.count(first);
+        let not_owed = self.owed.map_or(0, |owed| self.window.count(owed.max(first)));
+        all - not_owed - here
+    }
+
     /// Returns how much the next hop is expected to lack of what this node has.
     fn lacks(&self) -> f64 {
-        self.child.as_ref().map_or(0.0, |child| child.lacks(self.lacking().count()))
+        self.child.as_ref().map_or(0.0, |child| child.lacks(self.lacking_count()))
     }
 
     /// Returns what this node says of itself.
@@ -208,7 +226,7 @@ impl Flow {
         let behind = self.window.leads(self.needs + 1).map(|lead| lead - self.needs - 1);
         State {
             needs: self.needs,
-            leads: behind.take_while(|far| *far < 32).fold(0, |leads, far| leads | 1 << far),
+            leads: behind.take_while(|far| *far < NAMED).fold(0, |leads, far| leads | 1 << far),
             backlog: self.backlog(),
             turn: self.upstream.turn,
             collides: self.child.as_ref().is_some_and(Child::collides),
@@ -250,6 +268,9 @@ impl Flow {
 
         // It is the next packet of the flow, and the last for now that others may join.
         let number = self.needs;
+        if symbol::is_real_time(&symbol) {
+            self.urgent_end = number + 1;
+        }
         self.window.absorb(Coded { first: number, coefficients: vec![1], symbol });
         self.since.insert(number, now);
         self.open = Some(number);
@@ -262,7 +283,7 @@ impl Flow {
     }
 
     /// Returns the packets that were not sent yet and can be sent as they are.
-    fn unsent(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn unsent(&self) -> impl Iterator<Item = u32> + '_ {
         let unsent = self.lacked().filter(|lacked| !lacked.is_sent).map(|lacked| lacked.packet);
         unsent.filter(|packet| self.is_known(*packet))
     }
@@ -284,6 +305,10 @@ impl Flow {
         }
         if coded.first.saturating_add(CAPACITY) < self.needs || end > self.needs + CAPACITY {
             return None;
+        }
+        // Of what class the packets of a combination are is known once they are.
+        if coded.coefficients != [1] || symbol::is_real_time(&coded.symbol) {
+            self.urgent_end = self.urgent_end.max(end);
         }
         let is_innovative = self.window.absorb(coded);
         if is_innovative {
@@ -383,8 +408,7 @@ impl Flow {
 
     /// Returns how many packets of its own host the source keeps for its next hop.
     pub(crate) fn kept(&self) -> usize {
-        let needed = self.child.as_ref().map_or(0, |child| child.state.needs);
-        self.window.leads(needed).count()
+        self.window.count(self.child.as_ref().map_or(0, |child| child.state.needs))
     }
 
     /// Returns the symbol of a combination, if it is made of what this node has.
@@ -630,9 +654,10 @@ impl Flow {
                 uncertain += 1;
                 continue;
             }
+            let may_be_urgent = packet < self.urgent_end;
             let first = if is_sent { &mut lost } else { &mut new };
-            if first.is_open() && self.is_known(packet) {
-                first.note(packet, self.real_time(packet).is_some());
+            if first.is_open(may_be_urgent) && self.is_known(packet) {
+                first.note(packet, may_be_urgent && self.real_time(packet).is_some());
             }
         }
         if uncertain >= child.ahead(packet_time) {
@@ -708,7 +733,7 @@ impl Flow {
             return None;
         };
 
-        let known = self.lacking().count();
+        let known = self.lacking_count();
         let child = self.child.as_mut()?;
         if next == Next::Repair {
             child.note_combined(coded.first..coded.first + coded.coefficients.len() as u32);

@@ -26,6 +26,8 @@ pub(crate) const LAYOUTS: &[Layout] = &[
 
 /// Most packets that a coded packet spans.
 pub(crate) const WIDTH: u8 = 64;
+/// Packets behind the first missing one of which a state tells whether they are there.
+pub(crate) const NAMED: u32 = u32::BITS;
 
 /// Highest number of a packet that frames name. A source begins its flow anew before that, so that
 /// sums of numbers do not overflow.
@@ -68,7 +70,7 @@ impl State {
         match packet.checked_sub(self.needs) {
             None => true,
             Some(0) => false,
-            Some(far) => far <= 32 && self.leads >> (far - 1) & 1 == 1,
+            Some(far) => far <= NAMED && self.leads >> (far - 1) & 1 == 1,
         }
     }
 }

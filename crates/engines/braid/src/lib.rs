@@ -732,7 +732,8 @@ impl TunnelEngine for Braid {
     }
 
     fn below_low_watermark(&self, to: NodeId) -> bool {
-        self.can_send(to) && self.own(to).is_none_or(|flow| flow.waiting() < READY)
+        self.can_send(to)
+            && self.own(to).is_none_or(|flow| flow.unsent().take(READY).count() < READY)
     }
 
     fn handle_packet(
