@@ -497,6 +497,11 @@ taken: Count[],
  */
 no_room: Count[],
 /**
+ * Packets given up because their time was over before a next hop had them, by layer: here, and in a
+ * simulation at any node.
+ */
+late: Count[],
+/**
  * Its receivers.
  */
 receivers: StreamReceiverState[],
@@ -518,6 +523,14 @@ node: number,
  * Packets received, by layer.
  */
 packets: Count[],
+/**
+ * Packets that the source sent from the first announcement heard to the latest, by layer.
+ */
+offered: Count[],
+/**
+ * Packets of these that have not come, by layer. Those on their way are among them.
+ */
+missing: number[],
 /**
  * Packets that came after a later one, by layer. Empty, as are the delays, for schemes whose
  * packets do not tell their age.
@@ -844,6 +857,11 @@ taken?: number[],
  */
 no_room?: number[],
 /**
+ * Packets given up because their time was over before a next hop had them, by layer: here, and in a
+ * simulation at any node.
+ */
+late?: number[],
+/**
  * Its receivers.
  */
 receivers?: StreamReceiverTick[],
@@ -865,6 +883,14 @@ node: number,
  * Packets received, by layer.
  */
 packets?: number[],
+/**
+ * Packets that the source sent from the first announcement heard to the latest, by layer.
+ */
+offered?: number[],
+/**
+ * Packets of these that have not come, by layer. Those on their way are among them.
+ */
+missing?: number[],
 /**
  * Packets that came after a later one, by layer. Empty, as are the delays, for schemes whose
  * packets do not tell their age.
@@ -1119,6 +1145,8 @@ export type StreamReceiverNow = {
  */
 node: number,
 packets: number[],
+offered: number[],
+missing: number[],
 out_of_order: number[],
 delay_p50_s: number[],
 delay_p99_s: number[],
@@ -1133,6 +1161,8 @@ problem: string,
  */
 export const STREAMRECEIVER_FIELDS: readonly Field[] = [
   { name: "packets", title: "Packets", unit: "packets", rule: "counters", of: null },
+  { name: "offered", title: "Offered packets", unit: "packets", rule: "counters", of: null },
+  { name: "missing", title: "Missing", unit: "packets", rule: "value", of: null },
   { name: "out_of_order", title: "Out of order", unit: "packets", rule: "counters", of: null },
   { name: "delay_p50_s", title: "Delay", unit: "seconds", rule: "value", of: null },
   { name: "delay_p99_s", title: "Longest delay", unit: "seconds", rule: "value", of: null },
@@ -1148,6 +1178,7 @@ export const STREAMRECEIVER_FIELDS: readonly Field[] = [
 export type StreamNow = {
 taken: number[],
 no_room: number[],
+late: number[],
 receivers: StreamReceiverNow[],
 tree: Hop[],
 };
@@ -1158,6 +1189,7 @@ tree: Hop[],
 export const STREAM_FIELDS: readonly Field[] = [
   { name: "taken", title: "Taken", unit: "packets", rule: "counters", of: null },
   { name: "no_room", title: "No room", unit: "packets", rule: "counters", of: null },
+  { name: "late", title: "Late", unit: "packets", rule: "counters", of: null },
   { name: "receivers", title: "Receivers", unit: "", rule: "members", of: STREAMRECEIVER_FIELDS },
   { name: "tree", title: "Tree", unit: "", rule: "value", of: null },
 ];

@@ -363,15 +363,18 @@ describe("reports", () => {
     expect(stream?.receivers[2]?.layers[1]?.share).toBeLessThan(0.5);
     expect(stream?.receivers[2]?.problem).toContain("300 kbit/s");
     expect(stream?.receivers[2]?.known).toEqual([]);
-    expect(stream?.noRoom).toBeNull();
+    expect(stream?.givenUp).toEqual([]);
   });
 
-  it("shows order, delays, whole seconds and lack of room of a stream", () => {
+  it("shows losses by reason, order, delays and whole seconds of a stream", () => {
     const run = runOf(broadcast());
     run.moveTo(6);
     const state = run.now!.streams[0]!;
     state.no_room = [2, 5];
+    state.late = [0, 1200];
     Object.assign(state.receivers[0]!, {
+      offered: [400, 800],
+      missing: [3, 0],
       out_of_order: [1, 0],
       delay_p50_s: [0.012, 0],
       delay_p99_s: [0.2, 0],
@@ -380,12 +383,16 @@ describe("reports", () => {
     });
     const [stream] = streamRows(run);
     expect(stream?.receivers[0]?.known).toEqual([
+      "missing 3 of 400, 0 of 800",
       "median delay 12.0 ms, –",
       "99 of 100 within 200 ms, –",
       "out of order 1, 0",
       "17 of 20 seconds of the base whole",
     ]);
-    expect(stream?.noRoom).toBe(7);
+    expect(stream?.givenUp).toEqual([
+      "too late for a next hop 0, 1200",
+      "without room in a queue 2, 5",
+    ]);
   });
 
   it("collects hints, refusals and nodes that are down", () => {

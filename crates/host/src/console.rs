@@ -81,11 +81,30 @@ pub fn receiving_values(receiving: &Receiving, layers: usize) -> StreamReceiverV
     }
 }
 
-/// Returns the packets of a stream of this many layers that the queues of a node had no room for.
-#[must_use]
-pub fn no_room(status: &StreamStatus, layers: usize) -> Vec<Count> {
-    let of_layer = |layer: usize| status.queues.iter().map(|queue| queue.no_room[layer]).sum();
-    (0..layers).map(|layer| Count(of_layer(layer))).collect()
+/// Packets of a stream that the queues of a node gave up, by layer and reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GivenUp {
+    /// There was no room for them.
+    pub no_room: Vec<Count>,
+    /// Their time was over.
+    pub late: Vec<Count>,
+}
+
+impl GivenUp {
+    /// Returns what a node gave up of a stream of this many layers.
+    #[must_use]
+    pub fn of(status: &StreamStatus, layers: usize) -> Self {
+        let mut all = Self { no_room: vec![Count(0); layers], late: vec![Count(0); layers] };
+        for queue in &status.queues {
+            for layer in 0..layers {
+                let no_room = queue.no_room[layer];
+                all.no_room[layer].0 += no_room;
+                all.late[layer].0 += queue.dropped[layer].saturating_sub(no_room);
+            }
+        }
+
+        all
+    }
 }
 
 /// Returns the counters of what a node coded.

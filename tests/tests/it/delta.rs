@@ -16,8 +16,6 @@ use std::path::Path;
 const SCHEME: &str = "delta";
 /// Rates of base and enhancement in kbit/s that fit each mesh.
 const LAYERS: [u32; 2] = [100, 100];
-/// Time between two packets of the tests that send for themselves.
-const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Returns what each receiver got of a stream over a shipped scenario, in place of its traffic.
 fn over(mesh: &str, from: &str, to: &[&str], settings: &str) -> Vec<StreamReceiverOutcome> {
@@ -59,6 +57,16 @@ fn the_base_arrives_whole_over_measured_meshes() {
     }
 }
 
+/// Packets of a layer: their length in bytes, and the time between two of them.
+#[derive(Clone, Copy)]
+struct Load {
+    bytes: usize,
+    interval: Duration,
+}
+
+/// A load that every mesh of these tests carries.
+const LIGHT: Load = Load { bytes: 604, interval: Duration::from_millis(20) };
+
 /// A mesh, and the packets of one layer that its members got.
 struct Broadcast {
     sim: Simulation,
@@ -90,20 +98,35 @@ impl Broadcast {
         self.sim.join(self.scheme, node, "tv", utility).unwrap();
     }
 
-    /// Sends packets for this number of seconds.
+    /// Sends a light load for this number of seconds.
     fn send(&mut self, seconds: u64) {
-        for _ in 0..seconds * 1000 / INTERVAL.as_millis() as u64 {
-            let number = (self.sent.len() as u32).to_be_bytes();
-            let packet = [&number[..], &[7; 600]].concat();
+        self.send_load(seconds, LIGHT);
+    }
+
+    /// Sends packets for this number of seconds.
+    fn send_load(&mut self, seconds: u64, load: Load) {
+        let until = self.sim.now() + Duration::from_secs(seconds);
+        while self.sim.now() < until {
+            let mut packet = (self.sent.len() as u32).to_be_bytes().to_vec();
+            packet.resize(load.bytes, 7);
             let sent = self.sim.send_stream_packet(self.scheme, self.source, self.flow, 0, &packet);
             sent.unwrap().unwrap();
             self.sent.push(self.sim.now());
-            self.sim.run_for(INTERVAL);
+            self.sim.run_for(load.interval);
         }
         for arrival in self.sim.take_stream_packets() {
             let number = u32::from_be_bytes(*arrival.packet.first_chunk().unwrap());
             self.arrived.push((arrival.to, number as usize, arrival.at));
         }
+    }
+
+    /// Returns the delay of the slowest of 100 packets from `first` on at a node.
+    fn slowest(&self, node: usize, first: usize) -> Duration {
+        let got = self.arrived.iter().filter(|(at, number, _)| *at == node && *number >= first);
+        let mut delays: Vec<Duration> =
+            got.map(|(_, number, at)| at.since(self.sent[*number])).collect();
+        delays.sort_unstable();
+        delays[delays.len() * 99 / 100]
     }
 
     /// Returns the share of the packets from `first` on that a node got.
@@ -123,6 +146,20 @@ fn a_line_that_loses_a_third_of_the_frames_of_each_hop_carries_the_base() {
     broadcast.send(20);
     // Packets that were sent last are still on their way.
     assert!(broadcast.share(3, first) >= 0.985, "{}", broadcast.share(3, first));
+}
+
+#[test]
+fn six_hops_at_four_fifths_of_their_load_take_less_than_half_a_second() {
+    let hops: Vec<(usize, usize, f64)> = (0..6).map(|hop| (hop, hop + 1, 0.2)).collect();
+    let mut broadcast = Broadcast::new(mesh(links(7, &hops), 7), 0);
+    broadcast.join(6);
+    broadcast.send(2);
+    let first = broadcast.sent.len();
+    // 640 kbit/s: a shared channel carries 752 such frames in a second, and a packet needs 7.5.
+    broadcast.send_load(10, Load { bytes: 1000, interval: Duration::from_micros(12_500) });
+    assert!(broadcast.share(6, first) >= 0.98, "{}", broadcast.share(6, first));
+    let slowest = broadcast.slowest(6, first);
+    assert!(slowest < Duration::from_millis(500), "{slowest:?}");
 }
 
 #[test]

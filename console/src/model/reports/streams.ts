@@ -32,8 +32,8 @@ export interface StreamRow {
   from: string;
   layers: { name: string; offered: number | null }[];
   receivers: StreamReceiverRow[];
-  /** Packets that queues had no room for, of all layers; null if that is not known. */
-  noRoom: number | null;
+  /** Packets that were given up, by reason and layer, in words; empty if that is not known. */
+  givenUp: string[];
   /** Nodes of the tree with their previous hops. */
   tree: { node: string; parent: string }[];
 }
@@ -79,7 +79,10 @@ export function streamRows(run: Run): StreamRow[] {
         };
       }),
       // Older recordings do not tell it.
-      noRoom: stream.no_room.length > 0 ? stream.no_room.reduce((sum, n) => sum + n, 0) : null,
+      givenUp: [
+        ...byLayer("too late for a next hop", stream.late),
+        ...byLayer("without room in a queue", stream.no_room),
+      ],
       tree: stream.tree.map(({ node, parent }) => ({
         node: run.nodeName(node),
         parent: run.nodeName(parent),
@@ -88,20 +91,30 @@ export function streamRows(run: Run): StreamRow[] {
   });
 }
 
+/** Returns packets of layers with a name, if there are layers. */
+function byLayer(name: string, packets: number[]): string[] {
+  return packets.length > 0 ? [`${name} ${packets.map(count).join(", ")}`] : [];
+}
+
 /**
- * Returns what a receiver knows of order, delays and whole seconds, with names. Lists are by layer;
- * a layer of which nothing came has the delay 0, and older recordings have no lists.
+ * Returns what a receiver knows of losses, order, delays and whole seconds, with names. Lists are
+ * by layer; a layer of which nothing came has the delay 0, and older recordings have no lists.
  */
 function timeliness(receiver: StreamReceiverNow): string[] {
-  const { out_of_order, delay_p50_s, delay_p99_s, whole_base_s, base_s } = receiver;
+  const { offered, missing, out_of_order, delay_p50_s, delay_p99_s, whole_base_s, base_s } =
+    receiver;
   const delays = (list: number[] | null) =>
     (list ?? []).map((seconds) => (seconds > 0 ? delay(seconds) : "–")).join(", ");
   const parts: string[] = [];
+  if (offered.length > 0) {
+    const missed = offered.map((sent, layer) => `${count(missing[layer] ?? 0)} of ${count(sent)}`);
+    parts.push(`missing ${missed.join(", ")}`);
+  }
   if (delay_p50_s?.length) {
     parts.push(`median delay ${delays(delay_p50_s)}`);
     parts.push(`99 of 100 within ${delays(delay_p99_s)}`);
   }
-  if (out_of_order.length > 0) parts.push(`out of order ${out_of_order.map(count).join(", ")}`);
+  parts.push(...byLayer("out of order", out_of_order));
   if (whole_base_s !== null && base_s !== null) {
     parts.push(`${whole_base_s} of ${base_s} seconds of the base whole`);
   }

@@ -24,6 +24,9 @@ state! {
         /// Packets dropped for lack of room in a queue, by layer: here, and in a simulation at any
         /// node.
         no_room: Vec<Count>, "No room", Packets;
+        /// Packets given up because their time was over before a next hop had them, by layer: here,
+        /// and in a simulation at any node.
+        late: Vec<Count>, "Late", Packets;
         /// Its receivers.
         receivers: Vec<StreamReceiverState>, "Receivers", Plain;
         /// Its tree: each node in it with its previous hop.
@@ -36,6 +39,10 @@ state! {
     StreamReceiverState { node: u16 } / StreamReceiverTick { node: u16 } as StreamReceiverValues {
         /// Packets received, by layer.
         packets: Vec<Count>, "Packets", Packets;
+        /// Packets that the source sent from the first announcement heard to the latest, by layer.
+        offered: Vec<Count>, "Offered packets", Packets;
+        /// Packets of these that have not come, by layer. Those on their way are among them.
+        missing: Vec<u64>, "Missing", Packets;
         /// Packets that came after a later one, by layer. Empty, as are the delays, for schemes
         /// whose packets do not tell their age.
         out_of_order: Vec<Count>, "Out of order", Packets;
@@ -52,10 +59,6 @@ state! {
     api {
         /// Bytes received, by layer.
         bytes: Vec<Count>, "Bytes", Bytes;
-        /// Packets that the source sent from the first announcement heard to the latest, by layer.
-        offered: Vec<Count>, "Offered packets", Packets;
-        /// Packets of these that have not come, by layer. Those on their way are among them.
-        missing: Vec<u64>, "Missing", Packets;
         /// Virtual queue (Z), packets.
         z: f64, "Virtual queue", Packets;
         /// Virtual pressure (Y), packets.

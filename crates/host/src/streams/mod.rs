@@ -143,11 +143,12 @@ impl<P> Streams<P> {
         Some(Problem { code: "no_such_layer", text })
     }
 
-    /// Returns advice about the streams known here and the groups joined. `longest` is the longest
-    /// packet that the scheme carries, `name_of` names a stream's source.
+    /// Returns advice about the streams known here, each with the name of its scheme, and the
+    /// groups joined. `longest` is the longest packet that the scheme of new streams carries,
+    /// `name_of` names a stream's source.
     pub fn hints(
         &self,
-        streams: &[StreamStatus],
+        streams: &[(&str, StreamStatus)],
         groups: &[String],
         longest: Option<usize>,
         name_of: impl Fn(&StreamStatus) -> String,
@@ -157,16 +158,16 @@ impl<P> Streams<P> {
         let mut hints: Vec<String> =
             longest.into_iter().map(|longest| too_long(self.longest_dropped, longest)).collect();
         for group in groups {
-            if streams.iter().all(|status| status.group != *group) {
+            if streams.iter().all(|(_, status)| status.group != *group) {
                 hints.push(nobody_sends(group, streams));
             }
         }
 
         // Then what each stream known here has to complain about.
-        for status in streams {
+        for (scheme, status) in streams {
             let stream = format!("stream {} to group {}", status.flow, status.group);
             let refused = status.sending.as_ref().map_or(0, |sending| sending.refused);
-            hints.extend((refused > 0).then(|| bursts(&stream, refused)));
+            hints.extend((refused > 0).then(|| bursts(&stream, refused, scheme)));
             let problem = self.problem(status);
             let from = name_of(status);
             hints.extend(problem.map(|problem| format!("{stream} from {from}: {}", problem.text)));
@@ -203,8 +204,8 @@ pub fn too_long(bytes: usize, longest: usize) -> String {
     )
 }
 
-fn nobody_sends(group: &str, streams: &[StreamStatus]) -> String {
-    let others: BTreeSet<&str> = streams.iter().map(|status| status.group.as_str()).collect();
+fn nobody_sends(group: &str, streams: &[(&str, StreamStatus)]) -> String {
+    let others: BTreeSet<&str> = streams.iter().map(|(_, status)| &status.group[..]).collect();
     let known = match others.len() {
         0 => "to none at all".to_owned(),
         _ => format!("to {}", others.into_iter().collect::<Vec<_>>().join(", ")),
@@ -214,9 +215,14 @@ fn nobody_sends(group: &str, streams: &[StreamStatus]) -> String {
     )
 }
 
-fn bursts(stream: &str, refused: u64) -> String {
+fn bursts(stream: &str, refused: u64, scheme: &str) -> String {
+    // Only this scheme limits what enters in a slot.
+    let settings = match scheme {
+        "multirate" => "raise [multirate] a_max, and on all nodes v with it, or ",
+        _ => "",
+    };
     format!(
-        "{stream}: {refused} packets were refused, as more came than may enter and wait; raise \
-         [multirate] a_max, and on all nodes v with it, or let the encoder send less"
+        "{stream}: {refused} packets were refused, as more came than may enter and wait; \
+         {settings}let the encoder send less"
     )
 }

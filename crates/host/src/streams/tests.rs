@@ -36,10 +36,11 @@ fn a_layer_leaves_by_its_port_and_one_without_goes_nowhere() {
 #[test]
 fn what_is_wrong_is_told() {
     let mut streams = streams();
-    let hints = |streams: &Streams<u16>, status: StreamStatus| {
+    let hints_of = |scheme: &str, streams: &Streams<u16>, status: StreamStatus| {
         let groups = ["news".to_owned(), "sport".to_owned()];
-        streams.hints(&[status], &groups, Some(1300), |_| "barn".into())
+        streams.hints(&[(scheme, status)], &groups, Some(1300), |_| "barn".into())
     };
+    let hints = |streams: &Streams<u16>, status| hints_of("delta", streams, status);
     assert_eq!(streams.problem(&status(&["base", "enh"])), None);
     let silent = "group sport: nobody whom this node hears of sends to it (streams known here are \
                   to news)";
@@ -56,11 +57,16 @@ fn what_is_wrong_is_told() {
         sending: Some(Sending { refused: 7, ..Sending::default() }),
         ..status(&["low"])
     };
-    let told = hints(&streams, busy);
+    let told = hints(&streams, busy.clone());
     assert!(told[0].contains("up to 1400 bytes long, and frames here carry 1300"), "{told:?}");
     assert!(
         told[2].starts_with("stream 3-00000001 to group news: 7 packets were refused"),
         "{told:?}"
     );
     assert!(told[3].contains("from barn: it has no layer base"), "{told:?}");
+
+    // Settings of a scheme are named where they help.
+    assert!(!told[2].contains("[multirate]"), "{told:?}");
+    let told = hints_of("multirate", &streams, busy);
+    assert!(told[2].contains("raise [multirate] a_max"), "{told:?}");
 }

@@ -18,7 +18,7 @@ use ncmesh_engine::stream::StreamStatus;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
 use ncmesh_host::console::{
-    no_room, received_values, receiving_values, sending_values, set_sent, source_values, stage,
+    GivenUp, received_values, receiving_values, sending_values, set_sent, source_values, stage,
 };
 use ncmesh_wire::{FlowId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -358,7 +358,8 @@ impl Node {
         let layers = status.layers.len();
         let me = self.id().0;
 
-        let mut state = StreamState { no_room: no_room(status, layers), ..StreamState::default() };
+        let GivenUp { no_room, late } = GivenUp::of(status, layers);
+        let mut state = StreamState { no_room, late, ..StreamState::default() };
         if let Some(sending) = &status.sending {
             sending_values(sending, layers).tell(&mut state);
         }

@@ -202,12 +202,12 @@ impl Streams {
 
     /// Returns what is wrong with streams.
     pub(super) fn hints(&self, stack: &Stack) -> Vec<String> {
-        let streams: Vec<StreamStatus> =
-            stack.streams().into_iter().map(|(_, status)| status).collect();
+        let streams = stack.streams();
         let scheme = self.scheme().ok();
         let longest = scheme.and_then(|scheme| stack.longest_stream_packet(scheme));
         let source = |status: &StreamStatus| name_of(stack, status.flow.source);
-        let mut hints = self.host.hints(&streams, &joined_by_users(stack), longest, source);
+        let joined = joined_by_users(stack);
+        let mut hints = self.host.hints(&streams, &joined, longest, source);
         hints.extend(self.rtp.hints());
         hints
     }

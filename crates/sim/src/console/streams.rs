@@ -6,7 +6,7 @@ use crate::scenario::Scenario;
 use crate::simulation::node_id;
 use ncmesh_console::schema::{Count, Hop, StreamReceiverState, StreamState};
 use ncmesh_engine::stream::StreamStatus;
-use ncmesh_host::console::{no_room, receiving_values, sending_values};
+use ncmesh_host::console::{GivenUp, receiving_values, sending_values};
 use ncmesh_stack::Stack;
 
 /// Streams of a run, in the scenario's order.
@@ -20,6 +20,11 @@ struct Stream {
     group: String,
     layers: usize,
     state: StreamState,
+}
+
+/// Adds counters of layers to others.
+fn add(sums: &mut [Count], counts: &[Count]) {
+    sums.iter_mut().zip(counts).for_each(|(sum, count)| sum.0 += count.0);
 }
 
 impl Streams {
@@ -77,13 +82,14 @@ impl Streams {
                 receiver.problem = problem.unwrap_or_default();
             }
 
-            // Packets dropped for want of room are summed over all nodes that carry the stream.
-            let mut lost = vec![Count(0); stream.layers];
+            // Packets that were given up are summed over all nodes that carry the stream.
+            stream.state.no_room = vec![Count(0); stream.layers];
+            stream.state.late = vec![Count(0); stream.layers];
             for status in (0..all.len()).filter_map(at) {
-                let here = no_room(status, stream.layers);
-                lost.iter_mut().zip(here).for_each(|(all, here)| all.0 += here.0);
+                let GivenUp { no_room, late } = GivenUp::of(status, stream.layers);
+                add(&mut stream.state.no_room, &no_room);
+                add(&mut stream.state.late, &late);
             }
-            stream.state.no_room = lost;
 
             // The tree is told from below: each node that forwards knows its parent.
             let parents = (0..all.len()).filter_map(|node| {

@@ -69,7 +69,7 @@ impl<L: Live, J> Streams<L, J> {
         if self.own(group).is_some() {
             return Err(StreamError::Busy(group.to_owned()));
         }
-        if self.known.len() >= MAX_STREAMS {
+        if !self.make_room(cx.me) {
             return Err(StreamError::Full);
         }
 
@@ -205,16 +205,15 @@ impl<L: Live, J> Streams<L, J> {
             return false;
         }
 
-        let is_full = self.known.len() >= MAX_STREAMS;
         let mut begins = false;
         match self.known.get_mut(&flow) {
             // The end of a stream that is not known here: there is nothing to end or to pass on.
             None if heard.contents.layers.is_empty() => return false,
-            None if is_full => {
-                cx.counters.drop(DropReason::Full);
-                return false;
-            }
             None => {
+                if !self.make_room(flow.source) {
+                    cx.counters.drop(DropReason::Full);
+                    return false;
+                }
                 self.known.insert(flow, L::new(Part::new(heard, cx.now), cx.now));
                 self.flood.publish(flow, version, cx.now, cx.rng);
                 begins = true;
@@ -241,6 +240,39 @@ impl<L: Live, J> Streams<L, J> {
 
         self.flood.overheard(&flow, &version, sender);
         begins
+    }
+
+    /// Makes room for one more stream of `source`. Returns whether there is room.
+    ///
+    /// When all places are taken, the source that holds most of them gives one up to a source that
+    /// would hold fewer. So a node that announces any number of streams takes the places that no
+    /// other source needs, and no more.
+    fn make_room(&mut self, source: NodeId) -> bool {
+        if self.known.len() < MAX_STREAMS {
+            return true;
+        }
+
+        let mut held: BTreeMap<NodeId, usize> = BTreeMap::new();
+        for flow in self.known.keys() {
+            *held.entry(flow.source).or_default() += 1;
+        }
+        let own = held.get(&source).copied().unwrap_or(0);
+
+        // This node's own streams end by a command of its host only.
+        let is_own = |live: &L| live.part().source.is_some();
+        let others = self.known.iter().filter(|(_, live)| !is_own(live));
+        let greedy = others.map(|(flow, _)| flow.source).max_by_key(|other| held[other]);
+        let Some(greedy) = greedy.filter(|other| held[other] > own + 1) else { return false };
+
+        // One that this node does not receive goes first, and of these one that it does not relay.
+        let use_here = |live: &L| (live.part().receiver.is_some(), live.part().takes_part());
+        let streams = self.known.iter();
+        let streams = streams.filter(|(flow, live)| flow.source == greedy && !is_own(live));
+        let least = streams.min_by_key(|(flow, live)| (use_here(live), flow.serial));
+        let Some(flow) = least.map(|(flow, _)| *flow) else { return false };
+        self.known.remove(&flow);
+        self.flood.withdraw(&flow);
+        true
     }
 
     /// Announces one of this node's own streams again if another node announced it with a later

@@ -3,7 +3,9 @@
 use super::node::{FLOW, Node, announcement, has, state};
 use crate::frame::{Have, LAST, State};
 use crate::lane::CAPACITY;
+use ncmesh_engine::StreamEngine;
 use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::stream::NewStream;
 use ncmesh_engine::toolkit::live::{Announcement, Contents, MAX_CHILDREN, MAX_STREAMS};
 use ncmesh_wire::{FlowId, NodeId};
 
@@ -24,6 +26,36 @@ fn floods_of_streams_and_of_next_hops_are_bounded() {
         node.report(sender, &state(2, 1, 0, [has(0), has(0)]));
     }
     assert_eq!(node.status().queues.len(), MAX_CHILDREN);
+}
+
+#[test]
+fn a_node_that_announces_any_number_of_streams_leaves_places_to_others() {
+    let mut node = Node::new();
+    node.join();
+    node.announce();
+
+    // All but one are of node 9. The streams of others find places all the same.
+    for serial in 0..100 {
+        let flow = FlowId { source: NodeId(9), serial };
+        node.announce_as(1, &Announcement { flow, ..announcement() });
+    }
+    let count = |node: &Node, source| {
+        let flows = node.engine.streams.known.keys();
+        flows.filter(|flow| flow.source == NodeId(source)).count()
+    };
+    assert_eq!((count(&node, 1), count(&node, 9)), (1, MAX_STREAMS - 1));
+    for serial in 0..100 {
+        let flow = FlowId { source: NodeId(8), serial };
+        node.announce_as(1, &Announcement { flow, ..announcement() });
+    }
+    assert_eq!(node.engine.streams.known.len(), MAX_STREAMS);
+    assert_eq!((count(&node, 1), count(&node, 8), count(&node, 9)), (1, 15, 16));
+
+    // Nor do they take the place of what this node receives, and a stream of its own finds one.
+    assert!(node.engine.streams.known[&FLOW].part.receiver.is_some());
+    let new = NewStream { group: "own", layers: &["base".to_owned()], deadline: None };
+    assert!(node.with(|engine, cx| engine.open(cx, new)).is_ok());
+    assert_eq!(node.engine.streams.known.len(), MAX_STREAMS);
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! One layer: what is known, and what is given up when.
 
-use super::node::{Node, announcement};
+use super::node::{FLOW, Node, announcement, has, state};
+use crate::frame::{DATA, State};
 use crate::lane::{CAPACITY, Decoded, Lane, Times};
 use ncmesh_code::Coded;
-use ncmesh_engine::stream::LAYERS;
+use ncmesh_engine::StreamEngine;
+use ncmesh_engine::stream::{LAYERS, NewStream};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::coder::pack;
 use ncmesh_engine::toolkit::live::Announcement;
@@ -86,6 +88,71 @@ fn a_receiver_knows_delays_and_whole_seconds_of_what_it_got() {
     assert_eq!(timely.base_s - timely.whole_base_s, 1, "{timely:?}");
     assert!(timely.delay_p99_s[0] < 0.002, "{timely:?}");
     assert_eq!(timely.out_of_order, [0; LAYERS]);
+}
+
+#[test]
+fn clocks_that_differ_by_hours_give_a_packet_the_same_time() {
+    let mut early = Node::relay();
+    early.data(0, 0);
+    early.now = early.now + Duration::from_millis(200);
+    let (kind, body) = std::iter::from_fn(|| early.fill()).find(|(kind, _)| *kind == DATA).unwrap();
+
+    // The clock of the node that hears it is five hours ahead, or just starts.
+    for clock in [Duration::from_secs(5 * 3600), Duration::ZERO] {
+        let mut other = Node::new();
+        other.now = Instant::default() + clock;
+        other.announce();
+        other.join();
+        other.handle_frame(1, kind, &body);
+        assert_eq!(other.received(), [0]);
+        let delay = other.status().receiving.unwrap().timeliness.unwrap().delay_p50_s[0];
+        assert!((0.19..0.22).contains(&delay), "{delay}");
+        let oldest = |node: &Node| node.engine.streams.known[&FLOW].lanes[0].oldest();
+        other.wait(790);
+        assert_eq!(oldest(&other), 0);
+        other.wait(30);
+        assert_eq!(oldest(&other), 1);
+    }
+}
+
+#[test]
+fn a_source_faster_than_its_link_for_an_hour_keeps_a_window_and_is_heard_at_once_when_it_slows() {
+    let mut node = Node::new();
+    let layers = ["base".to_owned()];
+    let new = NewStream { group: "own", layers: &layers, deadline: None };
+    let flow = node.with(|engine, cx| engine.open(cx, new)).unwrap();
+    let end = |node: &Node| node.engine.streams.known[&flow].lanes[0].end();
+    let wants = |number: u32, handled, needs| State {
+        flow,
+        number: number as u16,
+        layers: vec![has(needs)],
+        ..state(2, 1, handled, [has(0), has(0)])
+    };
+
+    // Packets enter 50 times in a second, and one of four can be sent.
+    for step in 0..3600 * 50 {
+        node.with(|engine, cx| engine.send(cx, flow, 0, &[7; 20])).unwrap();
+        if step % 4 == 0 {
+            node.fill();
+        }
+        if step % 10 == 0 {
+            let handled = node.engine.streams.known[&flow].number;
+            node.report(3, &wants(step, handled, end(&node)));
+        }
+        node.now = node.now + Duration::from_millis(20);
+        node.wait(0);
+    }
+
+    // A second's packets are kept. What was given up is counted.
+    let lane = &node.engine.streams.known[&flow].lanes[0];
+    assert_eq!(end(&node), 3600 * 50);
+    assert!(lane.end() - lane.oldest() <= 52, "{lane:?}");
+
+    // A packet that comes after a pause goes out at once.
+    node.wait(1500);
+    node.report(3, &wants(3600 * 50, 0, end(&node)));
+    node.with(|engine, cx| engine.send(cx, flow, 0, &[8; 20])).unwrap();
+    assert_eq!(node.next_data().unwrap().packets(), [0, 3600 * 50, 1]);
 }
 
 #[test]

@@ -153,6 +153,27 @@ fn what_arrives_completely_is_played_as_it_was_sent() {
 }
 
 #[test]
+fn h264_without_parameter_sets_is_carried_as_it_is() {
+    // Sets of sequence and picture (RFC 6184: types 7 and 8), and aggregates, which may have them.
+    let is_slice = |packet: &&[u8]| {
+        let payload = RtpPacket::read(packet).unwrap().payload;
+        !matches!(payload[0] & 0x1F, 7 | 8 | 24)
+    };
+    let all = packets(H264);
+    let slices: Vec<&[u8]> = all.iter().copied().filter(is_slice).collect();
+    assert!(slices.len() < all.len());
+
+    // Layers are those of the slices. Whether they can be decoded is the player's affair.
+    let sent = sent("h264", &slices);
+    assert_eq!([frames(&sent, 0), frames(&sent, 1)], [8, 4]);
+    // Behind the numbers of packets, which begin at the third byte, nothing changes.
+    let rest = |packet: &[u8]| packet[4..].to_vec();
+    let played: Vec<Vec<u8>> = played(&sent).iter().map(|played| rest(&played.packet)).collect();
+    let slices: Vec<Vec<u8>> = slices.into_iter().map(rest).collect();
+    assert!(played == slices, "{} packets of {}", played.len(), slices.len());
+}
+
+#[test]
 fn without_an_enhancement_numbers_have_no_gap() {
     for (codec, fixture) in [("h264", H264), ("h265", H265)] {
         let mut sent = sent(codec, &packets(fixture));
