@@ -79,6 +79,7 @@ impl Announcement {
             download_urls: vec![image.file.clone()],
             sha256: hex(&image.digests.sha256),
         };
+
         Self {
             metadata_version: FORMAT,
             images: vec![file],
@@ -101,10 +102,13 @@ impl Announcement {
             return Err(EupgradeError::Format(found.metadata_version));
         }
 
+        // A router reads this with little memory, so lists that no release needs are refused.
         let urls = found.images.iter().map(|image| image.download_urls.len());
         if found.images.len().max(urls.max().unwrap_or(0)) > MAX_ITEMS {
             return Err(EupgradeError::Many);
         }
+
+        // Names become those of files, and hashes are compared as bytes.
         word::word("a board", &found.board)?;
         for image in &found.images {
             word::file(&image.name)?;

@@ -153,12 +153,14 @@ impl GluonManifest {
             }
         }
 
+        // The autoupdater ignores a manifest without one of these.
         if branches.is_empty() {
             return Err(GluonError::Missing("BRANCH"));
         }
         if images.is_empty() {
             return Err(GluonError::NoImage);
         }
+
         let date = date.ok_or(GluonError::Missing("DATE"))?;
         let priority = priority.ok_or(GluonError::Missing("PRIORITY"))?;
         Ok(Self {
@@ -176,6 +178,8 @@ impl GluonManifest {
     pub fn of(release: &Release, schedule: Schedule) -> Self {
         let Head { version, channel, .. } = release.head();
         let Schedule { date, priority } = &schedule;
+
+        // Signatures are for these bytes, so no line is written in another way later.
         let mut text = format!("BRANCH={channel}\nDATE={date}\nPRIORITY={priority}\n\n");
         let mut images = BTreeMap::new();
         for Image { model, file, size, digests } in release.images() {
@@ -189,6 +193,7 @@ impl GluonManifest {
             };
             images.insert(model.clone(), image);
         }
+
         let branches = vec![channel.clone()];
         Self { text, branches, schedule, images, signatures: Vec::new() }
     }
@@ -224,6 +229,8 @@ impl GluonManifest {
     pub fn version(&self) -> Result<&Version, GluonError> {
         let mut versions = self.images.values().map(|image| &image.version);
         let first = versions.next().ok_or(GluonError::NoImage)?;
+
+        // The spelling counts: 1.0 and 1.00 are one version, but two texts in one manifest.
         match versions.find(|other| *other != first) {
             Some(other) => Err(GluonError::TwoVersions(first.clone(), other.clone())),
             None => Ok(first),
@@ -284,6 +291,7 @@ impl FromStr for Date {
             b'+' => c == b'+' || c == b'-',
             other => c == *other,
         };
+
         let is_date = text.len() == form.len() && text.bytes().zip(form).all(fits);
         if is_date { Ok(Self(text.to_owned())) } else { Err(Unfit(Self::FORM)) }
     }

@@ -20,6 +20,7 @@ impl Digests {
     /// # Errors
     /// The reader's.
     pub fn read(mut image: impl Read) -> io::Result<(u64, Self)> {
+        // Both in one pass: the file may be larger than the memory that a router can spare.
         let mut sha256 = Sha256::new();
         let mut blake3 = blake3::Hasher::new();
         let mut piece = vec![0; 64 * 1024];
@@ -31,6 +32,7 @@ impl Digests {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(e),
             };
+
             sha256.update(&piece[..got]);
             blake3.update(&piece[..got]);
             length += got as u64;

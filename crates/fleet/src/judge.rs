@@ -42,9 +42,11 @@ impl Trust {
         if need == 0 {
             return Err(TrustError::None);
         }
+        // Such a number could never be reached, and no update would be installed any more.
         if need > keys.len() {
             return Err(TrustError::FewKeys { need, keys: keys.len() });
         }
+
         Ok(Self { keys, need })
     }
 
@@ -54,6 +56,7 @@ impl Trust {
     /// [`Refusal::Signatures`] if too few did.
     pub fn check(&self, manifest: &Manifest) -> Result<BTreeSet<PublicKey>, Refusal> {
         let signers = manifest.signers(&self.keys);
+
         if signers.len() < self.need {
             return Err(Refusal::Signatures { good: signers.len(), need: self.need });
         }
@@ -154,6 +157,8 @@ impl Station {
     pub fn judge<'a>(&self, manifest: &'a Manifest) -> Result<Option<&'a Image>, Refusal> {
         let release = manifest.release();
         let head = release.head();
+
+        // Another firmware or channel first: versions count within one of them only.
         if let Some(wanted) = self.name.clone().filter(|name| *name != head.name) {
             return Err(Refusal::Name { found: head.name.clone(), wanted });
         }
@@ -175,6 +180,7 @@ impl Station {
             }
         }
 
+        // The same against the version that runs, which another updater may have installed.
         if let Some(running) = &self.running {
             match head.version.order(running) {
                 Ordering::Equal => return Err(Refusal::Runs(running.clone())),

@@ -98,6 +98,7 @@ impl Manifest {
         }
 
         let mut lines = Lines { rest: text, number: 0 };
+
         if lines.next() != Some(FIRST_LINE) {
             return Err(ManifestError::NoManifest);
         }
@@ -108,6 +109,7 @@ impl Manifest {
             return Err(ManifestError::Form);
         }
 
+        // Lines are counted, not signatures: a line that is repeated costs its reading, too.
         let mut manifest = Self { release, signatures: Vec::new() };
         let mut count = 0;
         while let Some(line) = lines.next() {
@@ -133,6 +135,7 @@ impl Manifest {
     /// [`ManifestError::ManySignatures`].
     pub fn sign(&mut self, key: &SecretKey) -> Result<(), ManifestError> {
         let signature = key.sign(Purpose::Release, self.release.statement().as_bytes());
+        // Signing twice adds nothing: the algorithm gives the same signature again.
         self.add(Signed { key: key.public(), signature });
         if self.signatures.len() > MAX_SIGNATURES {
             return Err(ManifestError::ManySignatures);
@@ -145,6 +148,7 @@ impl Manifest {
     #[must_use]
     pub fn signers(&self, keys: &BTreeSet<PublicKey>) -> BTreeSet<PublicKey> {
         let statement = self.release.statement();
+        // A check costs much more than a look-up, and a hostile manifest may have many lines.
         let candidates = self.signatures.iter().filter(|signed| keys.contains(&signed.key));
         let is_good = |Signed { key, signature }: &&Signed| {
             key.has_signed(Purpose::Release, statement.as_bytes(), signature)
@@ -162,6 +166,8 @@ impl Manifest {
         let place = |known: &Signed| {
             known.key.cmp(&signed.key).then(known.signature.0.cmp(&signed.signature.0))
         };
+
+        // Kept in order, so copies that were signed in another order become the same file.
         if let Err(at) = self.signatures.binary_search_by(place) {
             self.signatures.insert(at, signed);
         }

@@ -98,12 +98,14 @@ impl Release {
         head.replaces.sort_by(Version::order);
         head.replaces.dedup_by(|a, b| a.is_same(b));
 
+        // A release without images would be for nobody.
         match images.len() {
             0 => return Err(Flaw::NoImage),
             1..=MAX_IMAGES => {}
             _ => return Err(Flaw::ManyImages),
         }
         images.sort_by(|a, b| a.model.cmp(&b.model));
+
         let mut files: BTreeMap<&str, &Image> = BTreeMap::new();
         for image in &images {
             word::word("a model", &image.model)?;
@@ -117,6 +119,8 @@ impl Release {
                 return Err(Flaw::TwoFiles(image.file.clone()));
             }
         }
+
+        // Sorted by model, so two images for one stand side by side.
         if let Some(two) = images.windows(2).find(|two| two[0].model == two[1].model) {
             return Err(Flaw::TwoImages(two[0].model.clone()));
         }
@@ -146,6 +150,8 @@ impl Release {
     /// Returns the text that is signed. The same release has the same text.
     #[must_use]
     pub fn statement(&self) -> String {
+        // Each line begins with its field, and no value has a space or a line feed, so the text can
+        // be read in one way only.
         let Head { name, version, channel, replaces } = &self.head;
         let mut text = format!("{FIRST_LINE}\nname {name}\nversion {version}\nchannel {channel}\n");
         for old in replaces {

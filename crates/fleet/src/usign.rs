@@ -47,6 +47,7 @@ impl UsignKey {
     pub fn parse(file: &[u8]) -> Result<Self, UsignError> {
         let (number, key) = body::<32>(file)?;
         let key = VerifyingKey::from_bytes(&key).map_err(|_| UsignError::Key)?;
+        // A weak key accepts signatures that nobody made.
         if key.is_weak() { Err(UsignError::Key) } else { Ok(Self { number, key }) }
     }
 
@@ -56,9 +57,11 @@ impl UsignKey {
     /// [`UsignError`].
     pub fn check(&self, contents: &[u8], signature_file: &[u8]) -> Result<(), UsignError> {
         let (number, signature) = body::<64>(signature_file)?;
+        // The number only tells keys apart for a clear error: it is not what is trusted.
         if number != self.number {
             return Err(UsignError::OtherKey { found: hex(&number), wanted: hex(&self.number) });
         }
+
         let signature = ed25519_dalek::Signature::from_bytes(&signature);
         let checked = self.key.verify_strict(contents, &signature);
         checked.map_err(|_| UsignError::Signature)

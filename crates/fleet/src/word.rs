@@ -31,6 +31,7 @@ pub(crate) fn file(text: &str) -> Result<(), Misnamed> {
 
 /// The first character is neither `-`, which begins an option, nor `.`, which hides a file.
 fn is_word(text: &str, longest: usize) -> bool {
+    // Boards of OpenWrt have a comma, such as `tplink,archer-c7-v2`.
     let is_allowed = |c: u8| c.is_ascii_alphanumeric() || b".,:+~_-".contains(&c);
     (1..=longest).contains(&text.len())
         && text.as_bytes()[0].is_ascii_alphanumeric()

@@ -153,6 +153,8 @@ impl Rollout {
         settings: Settings,
     ) -> Self {
         let until = Some(now + settings.stage_within);
+
+        // Nothing is known of any node until it answers the first order, which is due at once.
         Self {
             operator,
             node,
@@ -178,6 +180,7 @@ impl Rollout {
     /// Continues with a saved state. Returns `None` if its parts do not fit each other.
     #[must_use]
     pub fn restore(saved: Self, now: Duration) -> Option<Self> {
+        // A file that was edited or torn must not lead to an index that is not there.
         let is_known = |node: &Node| saved.rows.contains_key(node);
         let fits = match saved.stage {
             Stage::Applying(at) => at < saved.batches.len(),
@@ -190,6 +193,7 @@ impl Rollout {
         // Orders go on, under larger numbers: the last one may not have been saved.
         let sequence = saved.number.sequence.saturating_add(RESTART_STEP);
         let number = Number { sequence, ..saved.number };
+
         let until = saved.until.map(|left| now.saturating_add(left));
         // A roll-out that has told its last order for long enough stays silent.
         let is_told = until.is_some() || saved.stage == Stage::Pushed;
@@ -249,10 +253,15 @@ impl Rollout {
         if !matches!(self.stage, Stage::Pushing | Stage::Pushed) {
             return Err(ApplyError::Stage);
         }
+
+        // Nodes that are missing are left out only if the operator has said so: they would run the
+        // old image beside the new one.
         let missing = self.missing();
         if !missing.is_empty() && !without_missing {
             return Err(ApplyError::Missing(missing));
         }
+
+        // Only nodes that say that they have the image are asked to install it.
         let is_staged = |(_, row): &(&Node, &Row)| row.standing == Some(Standing::Staged);
         let staged: BTreeSet<Node> =
             self.rows.iter().filter(is_staged).map(|(node, _)| *node).collect();
@@ -291,6 +300,8 @@ impl Rollout {
         let Some(row) = self.rows.get_mut(node) else { return };
         *row = Row { standing: Some(*standing), why: why.clone(), running: Some(running.clone()) };
 
+        // Two roll-outs at once would leave nodes with different images, so the later one gives
+        // way.
         let is_open = matches!(self.stage, Stage::Pushing | Stage::Pushed | Stage::Applying(_));
         if let (true, Some(other @ Why::Busy { .. })) = (is_open, why) {
             self.enter(now, Stage::Stopped(Stop::Other(*node, other.clone())));
@@ -312,6 +323,8 @@ impl Rollout {
         if self.until.is_none_or(|until| until > now) {
             return;
         }
+
+        // Time being over is good news only for a push, which may be applied to those that have it.
         match &self.stage {
             Stage::Pushing => self.enter(now, Stage::Pushed),
             Stage::Applying(at) => {
@@ -341,6 +354,8 @@ impl Rollout {
     pub fn poll_order(&mut self, now: Duration) -> Option<Order> {
         self.tell_at.filter(|at| *at <= now)?;
         self.tell_at = Some(now + REPEAT_AFTER);
+
+        // Every stage has one order that says all that a node must know, whatever it missed before.
         let step = match &self.stage {
             Stage::Pushing | Stage::Pushed => Step::Stage,
             Stage::Applying(at) => self.applying(at + 1),
@@ -358,6 +373,7 @@ impl Rollout {
     }
 
     fn applying(&self, batches: usize) -> Step {
+        // Earlier batches stay in the order: a node of theirs that was off still gets its turn.
         let apply = self.batches[..batches].iter().flatten().copied().collect();
         let within = self.settings.confirm_within;
         Step::Apply { apply, keep: self.keep.clone(), within }
@@ -379,6 +395,7 @@ impl Rollout {
                 Some(now + *update_within + *confirm_within)
             }
         };
+
         self.stage = stage;
         self.tell(now);
     }
@@ -387,6 +404,7 @@ impl Rollout {
     fn progress(&mut self, now: Duration) {
         match self.stage {
             Stage::Pushing => {
+                // Refusals are answers, too: such nodes are listed as missing.
                 let is_open = |row: &Row| matches!(row.standing, None | Some(Standing::Staging));
                 if !self.rows.values().any(is_open) {
                     self.enter(now, Stage::Pushed);
@@ -400,6 +418,8 @@ impl Rollout {
                     let standing = row.standing.filter(|standing| has_failed(*standing))?;
                     Some(Stop::Failed(*node, standing, row.why.clone()))
                 });
+
+                // One failure stops all: the next batch would most likely fail the same way.
                 if let Some(stop) = failed {
                     self.enter(now, Stage::Stopped(stop));
                 } else if self.open(at).is_empty() {
@@ -429,6 +449,8 @@ impl Rollout {
 
     /// Returns the nodes that may still run the new image.
     fn not_back(&self) -> Vec<Node> {
+        // A node that was never heard may have installed the image, so it counts as one that runs
+        // it.
         let may_run = |node: &Node| {
             use Standing::{Applying, Kept, RollingBack, Trial};
             let standing = self.rows[node].standing;

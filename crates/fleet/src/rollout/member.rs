@@ -252,6 +252,8 @@ impl Member {
             tickets: 0,
             actions: VecDeque::new(),
         };
+
+        // A state without a job has nothing to continue.
         member.restart(now);
         member
     }
@@ -300,11 +302,15 @@ impl Member {
             };
             job.target = self.target(&manifest);
         }
+
+        // The version that runs says how the last step ended: no hook could report it.
         let runs_target =
             job.target.as_ref().is_some_and(|target| target.version.is_same(&self.facts.running));
         let running = self.facts.running.clone();
         self.state.job = Some(job);
 
+        // Work that the restart cut short begins again. A change of the image does not: it is over
+        // by now, well or badly.
         let Some(job) = &mut self.state.job else { return };
         match job.phase.clone() {
             Phase::Wanting => self.actions.push_back(Action::FetchManifest(job.release)),
@@ -347,6 +353,8 @@ impl Member {
             return Err(Dropped::Signature);
         }
 
+        // A node in the middle of another roll-out stays with it. It leaves one that is over, an
+        // earlier one of the same operator, or one whose operator is silent.
         if let Some(job) = self.state.job.as_ref().filter(|job| !job.is_of(order)) {
             let is_own = job.operator == order.operator;
             let is_silent = now.saturating_sub(job.heard) >= OPERATOR_SILENT;
@@ -358,6 +366,7 @@ impl Member {
             }
         }
 
+        // The number is saved with the next phase. An order that changes none may come again.
         match last {
             Some(at) => self.state.heard[at].number = order.number,
             None => {
@@ -366,6 +375,7 @@ impl Member {
         }
         self.obey(now, order);
 
+        // No job means that the order ended a roll-out in which this node never took part.
         let job = self.state.job.as_ref().filter(|job| job.is_of(order));
         let (standing, why) = job.map_or((Standing::Aborted, None), |job| job.phase.standing());
         Ok(self.report(order, standing, why))
@@ -409,10 +419,13 @@ impl Member {
 
         job.heard = now;
         let phase = job.phase.clone();
+        // An order holds for whoever has yet to obey it: its repetition meets a later phase, and
+        // nothing happens.
         match (step, phase) {
             (Step::Apply { keep, .. }, Phase::Trial) if keep.contains(&self.facts.node) => {
                 self.keep();
             }
+            // A node that waits before another attempt is left to its own time limit.
             (Step::Apply { apply, within, .. }, Phase::Staged(None))
                 if apply.contains(&self.facts.node) =>
             {
@@ -445,6 +458,8 @@ impl Member {
         if self.trust.check(&manifest).is_err() {
             return;
         }
+
+        // Signed, but perhaps not for this node: wrong model, older version, another channel.
         let station = Station {
             name: Some(self.facts.name.clone()),
             channel: Some(self.facts.channel.clone()),
@@ -455,6 +470,9 @@ impl Member {
         };
         let judged = station.judge(&manifest).map(drop);
         let target = self.target(&manifest);
+
+        // The manifest is kept whatever the verdict: after a restart it says what the verdict is
+        // about.
         let Some(job) = &mut self.state.job else { return };
         job.manifest = Some(manifest.to_string());
         job.target = target;
@@ -464,6 +482,8 @@ impl Member {
                 self.enter(Phase::Fetching(None), None);
                 self.fetch();
             }
+            // Installed by other means: the operator sees it as updated, and no rollback touches
+            // it.
             Err(Refusal::Runs(_)) => self.enter(Phase::Kept, None),
             Err(refusal) => self.enter(Phase::Refused(refusal.into()), None),
         }
@@ -474,6 +494,7 @@ impl Member {
         if !self.takes(ticket) || !matches!(self.phase(), Some(Phase::Fetching(_))) {
             return;
         }
+
         match fetched {
             Ok(()) => self.check(now, Phase::Checking),
             Err(why) => self.enter(Phase::Fetching(Some(why)), Some(now + RETRY_AFTER)),
@@ -485,6 +506,9 @@ impl Member {
         if !self.takes(ticket) {
             return;
         }
+
+        // The first check decides whether the node can stage the image, the second one whether it
+        // installs it. A refusal by the second one is a failure of the roll-out.
         match (self.phase().cloned(), is_image, exit) {
             // The image is fetched again: its sender may have lied.
             (Some(Phase::Checking | Phase::Rechecking), false, _) => {
@@ -520,6 +544,7 @@ impl Member {
         if !self.takes(ticket) || self.phase() != Some(&Phase::Applying) {
             return;
         }
+
         self.facts.running = running;
         let Some(job) = &mut self.state.job else { return };
         let runs_target =
@@ -530,6 +555,7 @@ impl Member {
                 let until = now.saturating_add(job.within);
                 self.enter(Phase::Trial, Some(until));
             }
+            // Handed over to a restart, which has a time limit of its own.
             Exit::Done => {}
             Exit::Later => self.later(now),
             Exit::Refused(code) => self.enter(Phase::Failed(Why::Hook(code)), None),
@@ -545,8 +571,11 @@ impl Member {
         self.facts.running = running;
         let target = self.state.job.as_ref().and_then(|job| job.target.as_ref());
         let runs_target = target.is_some_and(|t| t.version.is_same(&self.facts.running));
+
+        // Nobody repeats the order for a single node, so a hook that asks for time has failed.
         match exit {
             Exit::Done if !runs_target => self.enter(Phase::RolledBack(why), None),
+            // The restart into the old image is still to come.
             Exit::Done => {}
             Exit::Later => self.enter(Phase::Failed(Why::Later), None),
             Exit::Refused(code) => self.enter(Phase::Failed(Why::Hook(code)), None),
@@ -558,12 +587,14 @@ impl Member {
         if self.poll_timeout().is_none_or(|until| until > now) {
             return;
         }
+
         let Some(phase) = self.phase().cloned() else { return };
         match phase {
             Phase::Fetching(_) => {
                 self.enter(Phase::Fetching(None), None);
                 self.fetch();
             }
+            // A hook that does not end counts as one that refuses.
             Phase::Checking => self.enter(Phase::Refused(Why::Endless), None),
             Phase::Staged(_) => self.check(now, Phase::Rechecking),
             Phase::Rechecking => self.enter(Phase::Failed(Why::Endless), None),
@@ -591,6 +622,7 @@ impl Member {
     }
 
     fn check(&mut self, now: Duration, phase: Phase) {
+        // The time limit covers reading the file as well as the hook.
         self.enter(phase, Some(now + HOOK_WITHIN));
         let ticket = self.ticket();
         let image = self.image();
@@ -598,6 +630,8 @@ impl Member {
     }
 
     fn later(&mut self, now: Duration) {
+        // Counted over the whole roll-out: a hook that never gets ready must not hold it up for
+        // ever.
         let Some(job) = &mut self.state.job else { return };
         job.retries += 1;
         if job.retries > MAX_RETRIES {
@@ -620,6 +654,8 @@ impl Member {
         {
             self.state.newest = Some(Known { version: version.clone(), id: job.release });
         }
+
+        // Saved first: the platform is told once the node will not go back by itself.
         self.enter(Phase::Kept, None);
         self.actions.push_back(Action::Keep);
     }

@@ -89,6 +89,9 @@ impl Order {
             Step::Abort => "abort".to_owned(),
             Step::Rollback => "rollback".to_owned(),
         };
+
+        // Fields are separated by characters that none of them contains, so no two orders share a
+        // text.
         format!("{operator} {rollout} {sequence}\n{release} {may_downgrade}\n{step}\n")
     }
 }

@@ -40,11 +40,14 @@ pub fn batches(
     let canaries: Vec<Node> = nodes.intersection(canaries).copied().collect();
     let mut left: BTreeSet<Node> = nodes.iter().copied().collect();
     left.retain(|node| !canaries.contains(node));
+
+    // At least one node at a time, or small meshes would never be done.
     let most = match size {
         Batch::Nodes(count) => count,
         Batch::Percent(share) => nodes.len() * usize::from(share) / 100,
     }
     .max(1);
+
     let tree = tree(operator, links);
 
     let mut all: Vec<Vec<Node>> = Some(canaries).filter(|c| !c.is_empty()).into_iter().collect();
@@ -56,6 +59,7 @@ pub fn batches(
         let mut free: Vec<Node> =
             left.iter().filter(|n| !blocked.contains(n) && !is_last(n)).copied().collect();
         free.sort_by_key(|node| core::cmp::Reverse(tree.above(*node).count()));
+
         free.truncate(most);
         left.retain(|node| !free.contains(node));
         all.push(free);
@@ -85,6 +89,7 @@ fn tree(root: Node, links: &[Link]) -> Tree {
         neighbours.entry(*b).or_default().push((*a, *cost));
     }
 
+    // A linear search for the nearest node is enough: a plan is made once for each roll-out.
     let mut parent = BTreeMap::new();
     let mut cost = BTreeMap::from([(root, 0.0_f64)]);
     let mut open = BTreeSet::from([root]);
