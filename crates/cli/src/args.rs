@@ -54,7 +54,7 @@ pub(crate) enum Command {
     /// Make a network of nodes with certificates, and revoke them
     #[command(subcommand)]
     Network(NetworkCommand),
-    /// Make, sign and check releases of router images
+    /// Make, sign and check releases of router images, and roll them out over the mesh
     #[command(subcommand)]
     Fleet(FleetCommand),
     /// List the schemes that this program knows
@@ -84,6 +84,13 @@ pub(crate) enum Command {
     /// Write the man pages into a directory
     #[command(after_help = "Examples:\n  ncmesh man /usr/local/share/man/man1")]
     Man(ManArgs),
+}
+
+impl Command {
+    /// Returns whether it talks to a daemon.
+    pub(crate) fn asks_daemon(&self) -> bool {
+        matches!(self, Self::Client(_) | Self::Fleet(FleetCommand::Rollout(_)))
+    }
 }
 
 /// Commands that talk to a daemon.
@@ -297,7 +304,7 @@ pub(crate) struct SendArgs {
 }
 
 /// Parses a share of the airtime, as `10%`.
-fn airtime(text: &str) -> Result<Background, String> {
+pub(crate) fn airtime(text: &str) -> Result<Background, String> {
     let percent = text.strip_suffix('%').unwrap_or(text).trim_end().parse().ok();
     percent.and_then(Background::of).ok_or_else(|| "allowed are 1% to 100%".into())
 }

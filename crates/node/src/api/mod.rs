@@ -3,6 +3,7 @@
 pub mod answers;
 mod blocking;
 pub mod client;
+pub mod fleet;
 mod measure;
 pub mod reference;
 mod reload;
@@ -18,6 +19,7 @@ use answers::{EchoRequest, Hop, Reloaded};
 use axum::Router;
 use ncmesh_console::schema::declaration;
 pub use reload::reload;
+pub(crate) use send::send_to;
 pub use send::{resume, send_waiting};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
