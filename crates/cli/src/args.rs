@@ -1,5 +1,6 @@
 //! Command line of `ncmesh`. The doc comments are the texts of `--help`.
 
+use crate::airtime::airtime;
 use crate::failure::EXIT_CODES;
 use crate::fleet_args::FleetCommand;
 #[cfg(feature = "lab")]
@@ -301,12 +302,6 @@ pub(crate) struct SendArgs {
     /// Stop waiting after this many seconds (exit code 7). The transfer goes on [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "no_wait")]
     pub(crate) timeout: Option<Duration>,
-}
-
-/// Parses a share of the airtime, as `10%`.
-pub(crate) fn airtime(text: &str) -> Result<Background, String> {
-    let percent = text.strip_suffix('%').unwrap_or(text).trim_end().parse().ok();
-    percent.and_then(Background::of).ok_or_else(|| "allowed are 1% to 100%".into())
 }
 
 #[derive(Debug, Args)]

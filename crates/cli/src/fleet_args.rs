@@ -1,6 +1,6 @@
 //! Command line of `ncmesh fleet`. The doc comments are the texts of `--help`.
 
-use crate::args::airtime;
+use crate::airtime::airtime;
 use crate::remote_args::{NoArgs, Remotely, WatchArgs};
 use clap::{Args, Subcommand, ValueHint};
 use ncmesh_engine::Background;

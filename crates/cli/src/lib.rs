@@ -6,6 +6,7 @@
 //! `args` describes the command line, `commands` has one module for each subcommand. Commands end
 //! with a `failure::Failure`, which decides the exit code.
 
+mod airtime;
 mod args;
 mod client;
 mod commands;

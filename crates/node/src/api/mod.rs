@@ -7,6 +7,7 @@ pub mod fleet;
 mod measure;
 pub mod reference;
 mod reload;
+mod roll_out;
 pub(crate) mod routes;
 mod send;
 mod server;

@@ -5,9 +5,10 @@
 
 use super::answers::{self, BandwidthRequest, EchoRequest, Measured, Reloaded};
 use super::blocking::{blocking, check_usable};
-use super::fleet::{self, ApplyRequest, FleetStatus, PushRequest};
+use super::fleet::{ApplyRequest, FleetStatus, PushRequest};
 use super::measure;
 use super::reload::reload;
+use super::roll_out;
 use super::send::send;
 use super::spool;
 use super::types::{
@@ -211,7 +212,7 @@ async fn push_fleet(
     State(handle): State<Handle>,
     request: Result<Json<PushRequest>, JsonRejection>,
 ) -> Answer<FleetStatus> {
-    fleet::push(&handle, body(request)?).await.map(Json)
+    roll_out::push(&handle, body(request)?).await.map(Json)
 }
 
 async fn apply_fleet(
@@ -219,19 +220,19 @@ async fn apply_fleet(
     request: Result<Json<ApplyRequest>, JsonRejection>,
 ) -> Answer<FleetStatus> {
     let request = body(request)?;
-    handle.call(move |node| fleet::apply(node, &request)).await?.map(Json)
+    handle.call(move |node| roll_out::apply(node, &request)).await?.map(Json)
 }
 
 async fn confirm_fleet(State(handle): State<Handle>) -> Answer<FleetStatus> {
-    handle.call(fleet::confirm).await?.map(Json)
+    handle.call(roll_out::confirm).await?.map(Json)
 }
 
 async fn abort_fleet(State(handle): State<Handle>) -> Answer<FleetStatus> {
-    handle.call(fleet::abort).await?.map(Json)
+    handle.call(roll_out::abort).await?.map(Json)
 }
 
 async fn rollback_fleet(State(handle): State<Handle>) -> Answer<FleetStatus> {
-    handle.call(fleet::rollback).await?.map(Json)
+    handle.call(roll_out::rollback).await?.map(Json)
 }
 
 async fn streams(State(handle): State<Handle>) -> Answer<Vec<Stream>> {

@@ -96,9 +96,9 @@ pub struct MemberConfig {
     pub name: String,
     /// Channel that it follows.
     pub channel: String,
-    /// Whose releases count.
+    /// Keys whose releases count.
     pub trust: Trust,
-    /// Whose orders count.
+    /// Keys whose orders count.
     pub operators: BTreeSet<PublicKey>,
     /// Directory of the image.
     pub dir: PathBuf,

@@ -173,7 +173,7 @@ pub struct Parts {
     pub delivered: Delivered,
     /// Identity of this start.
     pub start: Start,
-    /// What the node needs for roll-outs.
+    /// Parts for roll-outs.
     pub fleet: FleetStart,
     /// How other threads reach it.
     pub handle: Handle,

@@ -21,6 +21,11 @@ pub(super) fn is_fleet_name(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
+/// Returns whether a file of a roll-out is a manifest, by its name.
+pub(super) fn is_manifest_name(name: &str) -> bool {
+    name.ends_with(MANIFEST)
+}
+
 /// Returns the name of a release's manifest.
 pub(super) fn manifest_name(release: ReleaseId) -> String {
     format!("{PREFIX}{release}{MANIFEST}")

@@ -1,14 +1,10 @@
 //! Roll-outs as the API shows them, and the names of their nodes.
 
-use super::super::Node;
-use super::super::names::{name_of, resolve_name};
-use super::Fleet;
+use super::super::names::name_of;
 use super::operator::Lead;
-use crate::api::fleet::{FleetMember, FleetNode, FleetRollout, FleetStatus};
-use crate::api::types::{ApiError, ErrorCode, Recipients};
+use crate::api::fleet::{FleetMember, FleetNode, FleetRollout};
 use ncmesh_engine::time::Instant;
-use ncmesh_fleet::rollout::{self, Stage, Standing};
-use ncmesh_fleet::{Manifest, Refusal, Trust};
+use ncmesh_fleet::rollout::{Member, Stage, Standing};
 use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
 
@@ -20,73 +16,22 @@ pub(crate) struct FleetNodes {
     pub(crate) is_open: bool,
 }
 
-impl Node {
-    /// Returns how far roll-outs are.
-    pub(crate) fn fleet_status(&self) -> FleetStatus {
-        let Fleet { member, operator } = &self.fleet;
-        let member = member.as_ref().map(|side| {
-            let facts = side.member.facts();
-            let report = side.member.report();
-            FleetMember {
-                model: facts.model.clone(),
-                running: facts.running.to_string(),
-                version: side.member.version().map(ToString::to_string),
-                operator: report.as_ref().map(|report| report.operator.to_string()),
-                standing: report.as_ref().map(|report| word(report.standing).into()),
-                why: report.and_then(|report| report.why).map(|why| why.to_string()),
-            }
-        });
-
-        let lead = operator.as_ref().and_then(|side| side.lead.as_ref());
-        let rollout = lead.map(|lead| shown(&self.stack, lead, self.clock.now()));
-        FleetStatus { member, rollout }
-    }
-
-    /// Checks a release that is to be pushed as the nodes will, where this node knows how: it has
-    /// the keys if it takes part itself.
-    pub(crate) fn check_release(&self, manifest: &Manifest) -> Result<(), Refusal> {
-        let trust: Option<&Trust> = self.fleet.trust();
-        trust.map_or(Ok(()), |trust| trust.check(manifest).map(drop))
-    }
-
-    /// Returns the nodes that are meant. One that is off may be named by its id.
-    pub(crate) fn fleet_nodes(&self, to: &Recipients) -> Result<FleetNodes, ApiError> {
-        let me = self.id();
-        let takes_part = self.fleet.member.is_some();
-        let names = match to {
-            Recipients::All(_) => {
-                let others = self.stack.topology().nodes().filter(|node| *node != me);
-                let nodes = others.chain(takes_part.then_some(me)).collect();
-                return Ok(FleetNodes { nodes, is_open: true });
-            }
-            Recipients::Named(names) => names,
-        };
-
-        let mut nodes = Vec::new();
-        for name in names {
-            let own = *name == me.to_string() || *name == self.stack.name();
-            let node = match resolve_name(&self.stack, name, || None) {
-                _ if own => me,
-                Ok(node) => node,
-                Err(e) => name
-                    .parse()
-                    .ok()
-                    .filter(|id| (1..u16::MAX).contains(id))
-                    .map(NodeId)
-                    .ok_or(e)?,
-            };
-            if !nodes.contains(&node) {
-                nodes.push(node);
-            }
-        }
-        if nodes.is_empty() {
-            return Err(ApiError::new(ErrorCode::BadRequest, "no nodes given"));
-        }
-        Ok(FleetNodes { nodes, is_open: false })
+/// Returns how far the node is as one that takes part.
+pub(super) fn taken(member: &Member) -> FleetMember {
+    let facts = member.facts();
+    let report = member.report();
+    FleetMember {
+        model: facts.model.clone(),
+        running: facts.running.to_string(),
+        version: member.version().map(ToString::to_string),
+        operator: report.as_ref().map(|report| report.operator.to_string()),
+        standing: report.as_ref().map(|report| word(report.standing).into()),
+        why: report.and_then(|report| report.why).map(|why| why.to_string()),
     }
 }
 
-fn shown(stack: &Stack, lead: &Lead, now: Instant) -> FleetRollout {
+/// Returns how far a roll-out is.
+pub(super) fn led(stack: &Stack, lead: &Lead, now: Instant) -> FleetRollout {
     let rollout = &lead.rollout;
     let release = lead.manifest.release();
     let batches = rollout.batches();
@@ -128,7 +73,7 @@ fn shown(stack: &Stack, lead: &Lead, now: Instant) -> FleetRollout {
 }
 
 /// Returns the word of the API for how far a node is.
-fn word(standing: rollout::Standing) -> &'static str {
+fn word(standing: Standing) -> &'static str {
     match standing {
         Standing::Staging => "staging",
         Standing::Staged => "staged",
