@@ -24,7 +24,7 @@ pub(super) const MANIFEST: &str = "fleet-manifest";
 /// to [`LONGEST_PAUSE`]: a node without `[fleet]` never answers.
 const FIRST_PAUSE: Duration = rollout::REPEAT_AFTER;
 /// Longest pause between two orders to a node, which may have lost the state that it reported.
-const LONGEST_PAUSE: Duration = Duration::from_secs(80);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(80);
 /// Time in which wishes are gathered, so that nodes get a file by one transfer.
 const GATHER: Duration = Duration::from_secs(1);
 /// Time after which a file is sent to a node again that still lacks it. It doubles each time.
