@@ -114,6 +114,10 @@ fn succeeds(node: &Node, args: &[&str]) {
 #[test]
 fn a_release_reaches_two_models_and_a_node_that_was_off() {
     let Some(segment) = Segment::new(4) else { return };
+    // The last one is two hops away from the operator.
+    if !segment.silence(4, "10.77.0.1") || !segment.silence(1, "10.77.0.4") {
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let town = Town::new(dir.path());
     let manifest = town.release("1.1", true);
@@ -214,7 +218,8 @@ fn a_release_that_too_few_signed_is_refused() {
     });
     assert_fails(&n1.call(&["fleet", "apply"]), 2, &["1 nodes have not staged it: 2"]);
     assert_fails(&n2.call(&["fleet", "push", &manifest]), 10, &[why]);
-    assert!(!n2.log().contains("received"), "{}", n2.log());
+    // Of the release only its manifest was sent.
+    assert_eq!(n2.log().matches("announced").count(), 1, "{}", n2.log());
 }
 
 #[test]

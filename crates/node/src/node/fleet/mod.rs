@@ -41,7 +41,8 @@ use ncmesh_host::gateway::Mesh;
 use ncmesh_wire::identity::SecretKey;
 use ncmesh_wire::{FlowId, NodeId};
 use operator::{
-    AGAIN, LONGEST_PAUSE, Lead, MANIFEST, MANIFEST_PRIORITY, OperatorSide, Sent, Task, Transfer, Wish,
+    AGAIN, LONGEST_PAUSE, Lead, MANIFEST, MANIFEST_PRIORITY, OperatorSide, Sent, Task, Transfer,
+    Wish,
 };
 pub(crate) use operator::{Push, Source, not_applied};
 use serde::de::DeserializeOwned;
