@@ -1,5 +1,5 @@
-//! Arbitrary manifests of releases, of Gluon and of LibreMesh, and packets of roll-outs: each is read
-//! or refused, and what is read is written as it was.
+//! Arbitrary manifests of releases, of Gluon and of LibreMesh, and packets of roll-outs: each is
+//! read or refused, and what is read is written as it was.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -109,6 +109,7 @@ pub(crate) struct ApplyArgs {
 
 /// Parses the size of a batch.
 fn batch(text: &str) -> Result<Batch, String> {
+    // Checked here, so that a mistake is found without a daemon.
     let share = text.strip_suffix('%').map(|share| share.parse().map(Batch::Percent).ok());
     let size = share.unwrap_or_else(|| text.parse().map(Batch::Nodes).ok());
     let is_allowed = |size: &Batch| match size {

@@ -49,6 +49,7 @@ fn push(remote: &Remote, args: PushArgs) -> Result<(), Failure> {
         downgrade,
     };
 
+    // The answer comes once all files are read, which takes a while for large images.
     let client = Client::new(remote)?;
     let begun: FleetStatus = client.post("/v1/fleet/push", &request)?;
     if !wait {
@@ -70,6 +71,7 @@ fn push(remote: &Remote, args: PushArgs) -> Result<(), Failure> {
 
 fn apply(remote: &Remote, args: ApplyArgs) -> Result<(), Failure> {
     let ApplyArgs { without_missing, batch, canary, within, trial, by_hand, wait } = args;
+    // Options that are left out have the daemon's defaults: only it knows the mesh.
     let request = ApplyRequest {
         without_missing,
         batch,
@@ -86,6 +88,8 @@ fn apply(remote: &Remote, args: ApplyArgs) -> Result<(), Failure> {
     }
     let ended = follow(&client, "applying")?;
     shown(remote, &ended)?;
+
+    // Any other end is a reason to look at the nodes, which the table above names.
     match ended.rollout {
         Some(rollout) if rollout.stage == "done" => Ok(()),
         Some(rollout) => Err(Failure::new(Kind::Incomplete, rollout.waits_for)),
@@ -110,6 +114,7 @@ fn status(remote: &Remote, args: &WatchArgs) -> Result<(), Failure> {
 /// Waits until the roll-out leaves a stage.
 fn follow(client: &Client, stage: &str) -> Result<FleetStatus, Failure> {
     loop {
+        // Another stage ends the wait, also one that somebody else has begun.
         let status: FleetStatus = client.read(PATH)?;
         if status.rollout.as_ref().is_none_or(|rollout| rollout.stage != stage) {
             return Ok(status);
@@ -124,6 +129,7 @@ fn shown(remote: &Remote, status: &FleetStatus) -> Result<(), Failure> {
 
 /// Returns the roll-out that the node leads as a table, and else the one that it takes part in.
 fn text(status: &FleetStatus) -> String {
+    // The operator's own node may take part, too: the table has a row for it.
     match status {
         FleetStatus { rollout: Some(rollout), .. } => led(rollout),
         FleetStatus { member: Some(member), .. } => taken(member),
@@ -138,6 +144,7 @@ fn led(rollout: &FleetRollout) -> String {
     let mut table =
         Table::new(["NODE", "ID", "MODEL", "RUNNING", "STATE", "BATCH", "HEARD", "WHY"]);
     for node in nodes {
+        // A restart of the daemon forgets when nodes were heard, not what they said.
         let heard = node.last_heard_s.map(|s| format!("{} ago", show::duration(s)));
         let standing = node.standing.as_deref().map(|word| word.replace('_', " "));
         table.row([
@@ -155,6 +162,7 @@ fn led(rollout: &FleetRollout) -> String {
 }
 
 fn taken(member: &FleetMember) -> String {
+    // One line is enough for a node that only follows.
     let FleetMember { model, running, version, standing, why, .. } = member;
     let version = version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let why = why.as_ref().map(|why| format!(", {why}")).unwrap_or_default();

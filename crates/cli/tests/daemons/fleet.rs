@@ -218,7 +218,7 @@ fn a_release_that_too_few_signed_is_refused() {
     });
     assert_fails(&n1.call(&["fleet", "apply"]), 2, &["1 nodes have not staged it: 2"]);
     assert_fails(&n2.call(&["fleet", "push", &manifest]), 10, &[why]);
-    // Of the release only its manifest was sent.
+    // The manifest is all that was sent.
     assert_eq!(n2.log().matches("announced").count(), 1, "{}", n2.log());
 }
 
