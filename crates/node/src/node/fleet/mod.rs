@@ -80,6 +80,7 @@ impl FleetStart {
     pub fn read(config: Option<&FleetConfig>, state: &StateDir) -> Result<Self, String> {
         let Some(FleetConfig { member, operator_key }) = config else { return Ok(Self::default()) };
         let mut start = Self::default();
+
         if let Some(member) = member {
             let file = &member.version_file;
             let failed = |e| format!("version_file: {} has no version: {e}", file.display());
@@ -143,6 +144,7 @@ impl Fleet {
         if !side.wants(file) {
             return None;
         }
+
         if side.arriving.len() < MAX_ARRIVING {
             side.arriving.insert(file.flow);
         }
@@ -196,10 +198,12 @@ impl Node {
             self.handle_fleet_packet(to, &packet.to_bytes());
             return true;
         }
+
         let paths = self.stack.topology().paths_from(self.id(), Metric::Unicast);
         if !paths.reaches(to) {
             return false;
         }
+
         let scheme = self.packet_scheme().map(|choice| choice.scheme);
         let mut moment = Moment::now(&self.clock, &mut self.stack, &mut self.storage);
         moment.mesh(scheme).send(to, &packet.to_bytes()).is_ok()
@@ -266,7 +270,7 @@ impl Node {
                 }
                 Action::Fetch(ticket, image) => self.fetch_image(ticket, image),
                 Action::Check(ticket, image) => self.check_image(ticket, image),
-                Action::Apply(ticket, image) => self.change_image(ticket, Some(image)),
+                Action::Apply(ticket, image) => self.change_image(ticket, Some(&image)),
                 Action::Rollback(ticket) => self.change_image(ticket, None),
                 Action::Keep => self.keep_image(),
                 Action::Discard => self.discard_image(),
@@ -298,6 +302,7 @@ impl Node {
     fn save_member(&mut self) {
         let now = self.clock.now();
         let Some(side) = &mut self.fleet.member else { return };
+
         side.is_saving = true;
         let saved = side.save(now);
         let state = self.state.clone();
@@ -435,12 +440,12 @@ impl Node {
 
     /// Runs the hook that installs an image, or without one the hook that goes back. The hook
     /// outlives the daemon, which it may restart.
-    fn change_image(&mut self, ticket: u64, image: Option<Image>) {
+    fn change_image(&mut self, ticket: u64, image: Option<&Image>) {
         let Some(side) = &self.fleet.member else { return };
         let FleetHooks { apply, rollback, .. } = &side.config.hooks;
         let name = if image.is_some() { "apply" } else { "rollback" };
         let hook = if image.is_some() { apply } else { rollback }.clone();
-        let variables = side.variables(image.as_ref());
+        let variables = side.variables(image);
         let version = side.member.version().map(ToString::to_string).unwrap_or_default();
         tracing::info!("[fleet] {name}: version {version}");
 
@@ -560,6 +565,7 @@ impl Node {
         let now = self.clock.now();
         let side = self.fleet.operator.as_mut().ok_or(DropReason::UnknownService)?;
         let lead = side.lead.as_mut().ok_or(DropReason::UnknownFlow)?;
+
         let is_own = report.operator == side.key.public();
         let is_this = report.rollout == lead.rollout.number();
         if !is_own || !is_this || !lead.rollout.rows().contains_key(&report.node) {
@@ -591,6 +597,7 @@ impl Node {
         if !lead.is_serving() || lead.wishes.is_empty() {
             return;
         }
+
         let transfers = self.stack.transfers();
         let waiting: Vec<String> =
             self.sending.waiting_transfers(&self.stack).map(|transfer| transfer.name).collect();
@@ -624,6 +631,7 @@ impl Node {
                 let Some(path) = lead.file(name) else { continue };
                 (path, None, Some(lead.source.background.unwrap_or(100)))
             };
+
             let batch = batches.entry(name.clone()).or_insert(Transfer {
                 path,
                 priority,
@@ -659,6 +667,7 @@ impl Node {
         if side.is_saving || !side.is_changed {
             return;
         }
+
         side.is_saving = true;
         side.is_changed = false;
         let lead = side.lead.as_ref().map(|lead| lead.save(now));
@@ -703,6 +712,7 @@ impl Node {
             nodes,
             settings,
         );
+
         let text = manifest.to_string();
         side.lead = Some(Lead::new(rollout, manifest, source));
         side.is_changed = true;
@@ -734,6 +744,7 @@ impl Node {
         let lead = side.lead.as_mut().ok_or_else(|| {
             ApiError::new(ErrorCode::NotFound, "no roll-out here: `ncmesh fleet push` begins one")
         })?;
+
         let answer = command(&mut lead.rollout, since_start(now), &links)?;
         side.is_changed = true;
         if !lead.is_serving() {
