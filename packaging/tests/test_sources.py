@@ -143,6 +143,38 @@ config port
     assert ports == [{"interface": "wlan0"}, roof]
 
 
+def test_a_router_takes_part_in_roll_outs():
+    text = translated(
+        """
+config fleet 'fleet'
+    option model 'tplink,archer-c7-v2'
+    option version_file '/etc/openwrt_version'
+    option name 'town'
+    list keys 'aa'
+    list keys 'bb'
+    option need '2'
+    list operators 'cc'
+    list stage '/usr/share/ncmesh/fleet.sh'
+    list stage 'stage'
+"""
+    )
+    assert tomllib.loads(text)["fleet"] == {
+        "model": "tplink,archer-c7-v2",
+        "version_file": "/etc/openwrt_version",
+        "name": "town",
+        "keys": ["aa", "bb"],
+        "need": 2,
+        "operators": ["cc"],
+        "stage": ["/usr/share/ncmesh/fleet.sh", "stage"],
+    }
+
+
+def test_the_hook_of_a_router_refuses_what_it_does_not_know():
+    for word, code in [("confirm", 0), ("rollback", 1), ("dance", 2)]:
+        hook = OPENWRT / "files" / "fleet.sh"
+        assert subprocess.run(["sh", str(hook), word]).returncode == code
+
+
 def test_a_value_of_uci_cannot_add_settings():
     text = translated("config node 'node'\n    option id '3x'\n    option name 'a\"b'\n")
     assert tomllib.loads(text) == {"node": {"id": "3x", "name": 'a"b'}}

@@ -147,6 +147,7 @@ code: ErrorCode, };
 export type ErrorCode = "bad_request"
   | "not_found"
   | "file"
+  | "refused"
   | "unknown_receiver"
   | "unreachable_receiver"
   | "inbox"

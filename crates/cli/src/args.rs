@@ -1,5 +1,6 @@
 //! Command line of `ncmesh`. The doc comments are the texts of `--help`.
 
+use crate::airtime::airtime;
 use crate::failure::EXIT_CODES;
 use crate::fleet_args::FleetCommand;
 #[cfg(feature = "lab")]
@@ -54,7 +55,7 @@ pub(crate) enum Command {
     /// Make a network of nodes with certificates, and revoke them
     #[command(subcommand)]
     Network(NetworkCommand),
-    /// Make, sign and check releases of router images
+    /// Make, sign and check releases of router images, and roll them out over the mesh
     #[command(subcommand)]
     Fleet(FleetCommand),
     /// List the schemes that this program knows
@@ -84,6 +85,13 @@ pub(crate) enum Command {
     /// Write the man pages into a directory
     #[command(after_help = "Examples:\n  ncmesh man /usr/local/share/man/man1")]
     Man(ManArgs),
+}
+
+impl Command {
+    /// Returns whether it talks to a daemon.
+    pub(crate) fn asks_daemon(&self) -> bool {
+        matches!(self, Self::Client(_) | Self::Fleet(FleetCommand::Rollout(_)))
+    }
 }
 
 /// Commands that talk to a daemon.
@@ -294,12 +302,6 @@ pub(crate) struct SendArgs {
     /// Stop waiting after this many seconds (exit code 7). The transfer goes on [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "no_wait")]
     pub(crate) timeout: Option<Duration>,
-}
-
-/// Parses a share of the airtime, as `10%`.
-fn airtime(text: &str) -> Result<Background, String> {
-    let percent = text.strip_suffix('%').unwrap_or(text).trim_end().parse().ok();
-    percent.and_then(Background::of).ok_or_else(|| "allowed are 1% to 100%".into())
 }
 
 #[derive(Debug, Args)]

@@ -82,6 +82,7 @@ impl From<ApiError> for Failure {
             ErrorCode::NotFound => Kind::NoTransfer,
             ErrorCode::File | ErrorCode::Inbox => Kind::File,
             ErrorCode::UnknownReceiver | ErrorCode::UnreachableReceiver => Kind::Receiver,
+            ErrorCode::Refused => Kind::Refused,
             ErrorCode::Port | ErrorCode::Busy => Kind::InUse,
             ErrorCode::Ended => Kind::Incomplete,
             ErrorCode::Stopping => Kind::NoDaemon,

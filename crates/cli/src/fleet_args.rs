@@ -1,8 +1,12 @@
 //! Command line of `ncmesh fleet`. The doc comments are the texts of `--help`.
 
+use crate::airtime::airtime;
+use crate::remote_args::{NoArgs, Remotely, WatchArgs};
 use clap::{Args, Subcommand, ValueHint};
+use ncmesh_engine::Background;
 use ncmesh_fleet::Version;
 use ncmesh_fleet::gluon::{Date, Priority};
+use ncmesh_fleet::rollout::Batch;
 use ncmesh_wire::identity::PublicKey;
 use std::path::PathBuf;
 
@@ -13,8 +17,112 @@ Examples:
 
 The image files are read; the manifest has their sizes and hashes.";
 
+const PUSH_EXAMPLES: &str = "\
+Examples:
+  ncmesh fleet push town.manifest
+  ncmesh fleet push town.manifest --images images --airtime 10% --to roof-west,barn
+
+The roll-out goes on in the daemon; `ncmesh fleet status` shows how far it is.";
+
+const APPLY_EXAMPLES: &str = "\
+Examples:
+  ncmesh fleet apply --wait
+  ncmesh fleet apply --canary barn --batch 10% --without-missing
+
+A node comes after all nodes behind it, this node last. One that fails, or is not back in time,
+stops the roll-out.";
+
+/// Commands of an operator, which its daemon carries out.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RolloutCommand {
+    /// Bring a release to all nodes: each stages the image of its model, and installs nothing
+    #[command(after_help = PUSH_EXAMPLES)]
+    Push(Remotely<PushArgs>),
+    /// Update the nodes that have staged the release, batch by batch
+    #[command(after_help = APPLY_EXAMPLES)]
+    Apply(Remotely<ApplyArgs>),
+    /// Keep the nodes that are on trial, after `apply --by-hand`
+    #[command(after_help = "Example:\n  ncmesh fleet confirm")]
+    Confirm(Remotely<NoArgs>),
+    /// End the roll-out: no further node is updated, and those on trial go back
+    #[command(after_help = "Example:\n  ncmesh fleet abort")]
+    Abort(Remotely<NoArgs>),
+    /// Send all nodes that were updated back to the image before
+    #[command(after_help = "Example:\n  ncmesh fleet rollback")]
+    Rollback(Remotely<NoArgs>),
+    /// Show the nodes of the roll-out: model, version, how far they are, and why not
+    #[command(after_help = "Examples:\n  ncmesh fleet status\n  ncmesh fleet status --watch")]
+    Status(Remotely<WatchArgs>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PushArgs {
+    /// File of the manifest
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) manifest: PathBuf,
+    /// Directory of the images [default: that of the manifest]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) images: Option<PathBuf>,
+    /// Nodes that take part, by name or id, or `all`: also those that come up later
+    #[arg(long, value_name = "NODES", value_delimiter = ',', default_value = "all")]
+    pub(crate) to: Vec<String>,
+    /// Most airtime that images may take around each node, 1 to 100 percent. They give way to all
+    /// other traffic in any case
+    #[arg(long, value_name = "PERCENT", value_parser = airtime)]
+    pub(crate) airtime: Option<Background>,
+    /// Seconds after which nodes that have not staged the release are listed as missing [default:
+    /// a day]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) within: Option<u64>,
+    /// Let nodes go to an older version
+    #[arg(long)]
+    pub(crate) downgrade: bool,
+    /// Wait until all nodes have staged the release, or cannot (exit code 7)
+    #[arg(long)]
+    pub(crate) wait: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArgs {
+    /// Update those that have staged the release, though some have not
+    #[arg(long)]
+    pub(crate) without_missing: bool,
+    /// Nodes that are updated at once: a number, or a share such as 10% [default: 10%]
+    #[arg(long, value_name = "NODES", value_parser = batch)]
+    pub(crate) batch: Option<Batch>,
+    /// Nodes that are updated before all others
+    #[arg(long, value_name = "NODES", value_delimiter = ',')]
+    pub(crate) canary: Vec<String>,
+    /// Seconds in which the nodes of a batch must be back and confirmed [default: 1200]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) within: Option<u64>,
+    /// Seconds after which a node that is not confirmed goes back to its old image [default: 600]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) trial: Option<u64>,
+    /// Keep nodes on trial by `ncmesh fleet confirm` alone, not as soon as they are heard
+    #[arg(long)]
+    pub(crate) by_hand: bool,
+    /// Wait until all batches are updated, or the roll-out stops (exit code 7)
+    #[arg(long)]
+    pub(crate) wait: bool,
+}
+
+/// Parses the size of a batch.
+fn batch(text: &str) -> Result<Batch, String> {
+    // Checked here, so that a mistake is found without a daemon.
+    let share = text.strip_suffix('%').map(|share| share.parse().map(Batch::Percent).ok());
+    let size = share.unwrap_or_else(|| text.parse().map(Batch::Nodes).ok());
+    let is_allowed = |size: &Batch| match size {
+        Batch::Nodes(nodes) => *nodes > 0,
+        Batch::Percent(share) => (1..=100).contains(share),
+    };
+    size.filter(is_allowed).ok_or_else(|| "allowed are 1 or more, or 1% to 100%".into())
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum FleetCommand {
+    #[command(flatten)]
+    Rollout(RolloutCommand),
     /// Make a key that signs releases, and print its public key. Keep the file off the nodes
     #[command(after_help = "Example:\n  ncmesh fleet keygen anna.key")]
     Keygen(KeyArgs),

@@ -6,6 +6,7 @@
 //! `args` describes the command line, `commands` has one module for each subcommand. Commands end
 //! with a `failure::Failure`, which decides the exit code.
 
+mod airtime;
 mod args;
 mod client;
 mod commands;
@@ -88,7 +89,7 @@ fn is_option(word: &str) -> bool {
 fn run(cli: Cli) -> Result<(), Failure> {
     let Cli { remote, json, command } = cli;
     // Before other commands these options would do nothing, though the user expects something.
-    if let (false, Some(option)) = (matches!(command, Command::Client(_)), remote.given()) {
+    if let (false, Some(option)) = (command.asks_daemon(), remote.given()) {
         let message = format!("{option} is for commands that talk to a daemon: leave it out");
         return Err(Failure::new(Kind::Usage, message));
     }
@@ -98,7 +99,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Node(args) => commands::node::run(&args),
         Command::Keygen(args) => commands::keygen::run(&args),
         Command::Network(command) => commands::network::run(json, command),
-        Command::Fleet(command) => commands::fleet::run(json, command),
+        Command::Fleet(command) => commands::fleet::run(Remote { json, ..remote }, command),
         Command::Schemes => commands::schemes::run(json),
         #[cfg(feature = "lab")]
         Command::Lab(args) => commands::lab::run(json, &args),

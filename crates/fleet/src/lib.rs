@@ -24,4 +24,4 @@ pub use judge::{Known, Refusal, Station, Trust, TrustError};
 pub use manifest::{MAX_BYTES, MAX_SIGNATURES, Manifest, ManifestError};
 pub use release::{Flaw, Head, MAX_IMAGES, MAX_REPLACED, Release, ReleaseId};
 pub use version::Version;
-pub use word::{MAX_FILE, MAX_WORD, Misnamed};
+pub use word::{MAX_FILE, MAX_WORD, Misnamed, word as check_word};

@@ -17,8 +17,11 @@ pub struct Misnamed {
     pub longest: &'static str,
 }
 
-/// Checks a name of a release, channel or model, or a version.
-pub(crate) fn word(what: &'static str, text: &str) -> Result<(), Misnamed> {
+/// Checks a name of a release, channel or model, or a version. `what` names it in the error.
+///
+/// # Errors
+/// [`Misnamed`].
+pub fn word(what: &'static str, text: &str) -> Result<(), Misnamed> {
     let longest = "1 to 64";
     if is_word(text, MAX_WORD) { Ok(()) } else { Err(Misnamed { what, longest }) }
 }

@@ -244,6 +244,8 @@ fn manifests_that_do_not_count_are_waited_out() {
         member.handle_manifest(wrong.to_string().as_bytes());
         assert_eq!(member.phase(), Some(&Phase::Wanting));
     }
+    let why = member.report().unwrap().why.unwrap();
+    assert_eq!(why.to_string(), "0 of the 1 signatures that are needed");
     member.handle_manifest(new.to_string().as_bytes());
     assert_eq!(member.phase(), Some(&Phase::Fetching(None)));
 
@@ -320,6 +322,48 @@ fn a_roll_out_goes_batch_by_batch_and_survives_restarts() {
     rollout.handle_timeout(s(201));
     assert_eq!(*rollout.stage(), Stage::Stopped(Stop::NotBack(vec![Node(2)])));
     assert_eq!(rollout.poll_order(s(201)).unwrap().step, Step::Abort);
+}
+
+#[test]
+fn a_kept_image_is_told_to_the_platform_again_after_a_restart() {
+    let mut member = staged();
+    member.handle_order(s(10), &apply(2, &[])).unwrap();
+    let check = ticket(&mut member);
+    member.handle_checked(s(11), check, true, Exit::Done);
+    let mut member = restarted(&member, s(40), "1.1");
+    member.handle_order(s(20), &apply(4, &[5])).unwrap();
+    // The power goes before the hook has run.
+    let mut member = restarted(&member, s(21), "1.1");
+    assert_eq!(actions(&mut member), [Action::Keep]);
+    let report = member.report().unwrap();
+    assert_eq!((report.standing, report.rollout), (Standing::Kept, 7));
+    assert_eq!(member.version().unwrap().as_str(), "1.1");
+}
+
+#[test]
+fn an_operator_confirms_by_hand_and_takes_late_nodes_in() {
+    let mut rollout = rollout(&[2]);
+    rollout.adjust(Settings { by_hand: true, ..settings() });
+    reports(&mut rollout, s(1), &[2], Standing::Staged);
+    assert_eq!(*rollout.stage(), Stage::Pushed);
+    rollout.include(s(2), Node(3));
+    assert_eq!(rollout.waits_for(), "waits for the operator; missing: 3");
+    reports(&mut rollout, s(3), &[3], Standing::Staged);
+    rollout.apply(s(4), &[], false).unwrap();
+    rollout.include(s(5), Node(4));
+    assert_eq!(rollout.rows().len(), 2);
+
+    // A trial lasts until the operator says so.
+    let keeps = |rollout: &mut Rollout, at| match rollout.poll_order(at).unwrap().step {
+        Step::Apply { keep, .. } => keep.len(),
+        other => panic!("{other:?}"),
+    };
+    reports(&mut rollout, s(6), &[2, 3], Standing::Trial);
+    assert_eq!(keeps(&mut rollout, s(20)), 0);
+    assert_eq!(rollout.confirm(s(21)), 2);
+    assert_eq!(keeps(&mut rollout, s(21)), 2);
+    reports(&mut rollout, s(22), &[2, 3], Standing::Kept);
+    assert_eq!(*rollout.stage(), Stage::Done);
 }
 
 /// A router with two slots for images and a file.

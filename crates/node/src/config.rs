@@ -1,5 +1,6 @@
 //! Configuration of a daemon: `node.toml`, read and checked completely before anything starts.
 
+mod fleet;
 mod inbox;
 mod limits;
 mod locate;
@@ -11,6 +12,8 @@ mod trust;
 mod tunnel;
 mod web;
 
+use fleet::FleetSection;
+pub use fleet::{FleetConfig, FleetHooks, MemberConfig};
 pub use inbox::{InboxLimits, Sender, SpaceLimits};
 pub use locate::line_of_problem;
 pub use log::{UnknownLevel, level};
@@ -87,6 +90,8 @@ pub struct NodeConfig {
     pub inbox_limits: InboxLimits,
     /// Program that is run after each received file, with its arguments. Empty for none.
     pub hook: Vec<String>,
+    /// `[fleet]`, if this node takes part in roll-outs or leads them.
+    pub fleet: Option<FleetConfig>,
     /// Path of the HTTP API's Unix socket.
     pub api_socket: PathBuf,
     /// Whether members of the daemon's group may use that socket too.
@@ -166,6 +171,7 @@ struct FileSections {
     radio: Option<RadioConfig>,
     port: Option<Toml>,
     inbox: Option<InboxSection>,
+    fleet: Option<FleetSection>,
     api: Option<ApiSection>,
     web: Option<WebConfig>,
     tunnel: Option<TunnelConfig>,
@@ -246,6 +252,7 @@ pub fn sections() -> Vec<SectionSettings> {
         section("radio", RadioConfig::settings()),
         section("port", ports::settings()),
         section("inbox", InboxSection::settings()),
+        section("fleet", FleetSection::settings()),
         section("api", ApiSection::settings()),
         section("web", WebConfig::settings()),
         section("tunnel", TunnelConfig::settings()),
@@ -299,6 +306,7 @@ impl NodeConfig {
             port,
             trust,
             inbox,
+            fleet,
             api,
             web,
             tunnel,
@@ -324,6 +332,12 @@ impl NodeConfig {
             revocations: trust.revocations.map(|file| source.resolve(&file)),
         };
 
+        let resolve = |path: &Path| source.resolve(path);
+        let fleet = fleet
+            .map(|fleet| fleet.checked(&state_dir, resolve, |words| source.command(words)))
+            .transpose()
+            .map_err(|problem| source.blame("fleet", &problem))?;
+
         // The tunnel may need the id and the name, for the address and for routes to this node.
         let id = NodeId(node.id);
         let name = node.name.unwrap_or_else(|| format!("n{:02}", node.id));
@@ -340,6 +354,7 @@ impl NodeConfig {
             inbox_limits: inbox.as_ref().map(InboxLimits::from).unwrap_or_default(),
             hook: inbox.as_ref().map(|section| source.command(&section.hook)).unwrap_or_default(),
             inbox: inbox.map(|section| without_links(&source.resolve(&section.dir))),
+            fleet,
             api_group: api.as_ref().is_some_and(|api| api.group),
             api_socket: api
                 .and_then(|api| api.socket)

@@ -11,7 +11,7 @@ use crate::api::{self, ApiSocket};
 use crate::config::{NodeConfig, TunnelConfig};
 use crate::error::NodeError;
 use crate::identity::trust;
-use crate::node::{Command, DeviceState, Handle, Node, Parts, Start};
+use crate::node::{Command, DeviceState, FleetStart, Handle, Node, Parts, Start};
 use crate::radio::Radio;
 use crate::radio::air::AirRadio;
 use crate::radio::port::Port;
@@ -87,6 +87,8 @@ async fn serve<R: Radio>(
     if let Some(inbox) = &config.inbox {
         check_inbox(inbox).map_err(|e| NodeError::Inbox(inbox.clone(), e))?;
     }
+    let fleet = FleetStart::read(config.fleet.as_ref(), &state)
+        .map_err(|problem| config.blame("fleet", &problem))?;
 
     // From here on the radios hear frames. They wait in the kernel until the loop runs.
     let mut radios = Radios::<R>::open(config).await?;
@@ -101,6 +103,7 @@ async fn serve<R: Radio>(
             seed: getrandom::u64().map_err(io::Error::from)?,
         },
         trust,
+        fleet,
         delivered: state.delivered()?,
         handle: handle.clone(),
         ports,

@@ -109,6 +109,22 @@ node_toml() {
 		toml_list inbox allow_from
 		toml_option inbox keep_days number
 	fi
+	if toml_section fleet; then
+		toml_option fleet model string
+		toml_option fleet version_file string
+		toml_option fleet name string
+		toml_option fleet channel string
+		toml_list fleet keys
+		toml_option fleet need number
+		toml_list fleet operators
+		toml_option fleet dir string
+		toml_option fleet max_bytes string
+		toml_list fleet stage
+		toml_list fleet apply
+		toml_list fleet confirm
+		toml_list fleet rollback
+		toml_option fleet operator_key string
+	fi
 	if toml_section tunnel; then
 		toml_option tunnel scheme string
 		toml_option tunnel device string

@@ -76,8 +76,8 @@ fn tables() -> Vec<Table> {
 const PORT: &str = "port";
 
 /// Sections of `node.toml` that a scenario does not have among its protocols.
-const DAEMON: [&str; 10] =
-    ["node", "trust", "radio", PORT, "inbox", "api", "web", "tunnel", "stream", "limits"];
+const DAEMON: [&str; 11] =
+    ["node", "trust", "radio", PORT, "inbox", "fleet", "api", "web", "tunnel", "stream", "limits"];
 
 /// Returns the sections of `[protocol]` of scenarios.
 fn protocols() -> impl Iterator<Item = Section> {

@@ -1,9 +1,10 @@
-//! `ncmesh fleet`: makes, signs and checks releases of router images. It needs no daemon.
+//! `ncmesh fleet`: makes, signs and checks releases of router images. Only roll-outs need a daemon.
 
 use crate::failure::{Failure, Kind};
 use crate::fleet_args::{
     EupgradeArgs, ExportCommand, FleetCommand, GluonArgs, KeyArgs, PackArgs, SignArgs, VerifyArgs,
 };
+use crate::remote_args::Remote;
 use crate::show::{self, Table};
 use ncmesh_fleet::eupgrade::{self, Announcement};
 use ncmesh_fleet::gluon::{GluonManifest, Schedule};
@@ -25,8 +26,10 @@ use std::path::{Path, PathBuf};
 const MAX_USIGN_BYTES: usize = 4096;
 
 /// Runs a command.
-pub(crate) fn run(is_json: bool, command: FleetCommand) -> Result<(), Failure> {
+pub(crate) fn run(remote: Remote, command: FleetCommand) -> Result<(), Failure> {
+    let is_json = remote.json;
     match command {
+        FleetCommand::Rollout(command) => super::rollout::run(remote, command),
         FleetCommand::Keygen(args) => keygen(is_json, &args),
         FleetCommand::Key(args) => key(is_json, &args),
         FleetCommand::Pack(args) => pack(is_json, args),

@@ -21,6 +21,7 @@ pub(crate) mod receive;
 pub(crate) mod reload;
 #[cfg(feature = "lab")]
 pub(crate) mod replay;
+pub(crate) mod rollout;
 pub(crate) mod schemes;
 pub(crate) mod send;
 #[cfg(feature = "lab")]

@@ -61,7 +61,7 @@ pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
 }
 
 /// Returns the receivers that `--to` names.
-fn recipients(to: Vec<String>) -> Result<Recipients, Failure> {
+pub(super) fn recipients(to: Vec<String>) -> Result<Recipients, Failure> {
     // A comma at the end, as a script may leave it, names nobody.
     let to: Vec<String> = to.into_iter().filter(|name| !name.is_empty()).collect();
     match to.as_slice() {

@@ -3,6 +3,7 @@
 
 mod alone;
 mod attacked;
+mod fleet;
 mod interface;
 mod limits;
 mod measure;

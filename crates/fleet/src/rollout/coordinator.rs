@@ -31,6 +31,9 @@ pub struct Settings {
     pub canaries: BTreeSet<Node>,
     /// Whether nodes may go to an older version.
     pub may_downgrade: bool,
+    /// Whether nodes on trial are kept by [`Rollout::confirm`] alone, not as soon as they are
+    /// heard.
+    pub by_hand: bool,
 }
 
 impl Default for Settings {
@@ -42,6 +45,7 @@ impl Default for Settings {
             batch: Batch::Percent(10),
             canaries: BTreeSet::new(),
             may_downgrade: false,
+            by_hand: false,
         }
     }
 }
@@ -200,6 +204,32 @@ impl Rollout {
         Some(Self { until, number, tell_at: is_told.then_some(now), ..saved })
     }
 
+    /// Returns its number.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number.rollout
+    }
+
+    /// Returns its settings.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Changes the settings. Times of the stage under way stay as they are.
+    pub fn adjust(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
+    /// Takes a node into the roll-out that was not known when it began. Only while the release is
+    /// staged: batches are made once.
+    pub fn include(&mut self, now: Duration, node: Node) {
+        if matches!(self.stage, Stage::Pushing | Stage::Pushed) && !self.rows.contains_key(&node) {
+            self.rows.insert(node, Row::default());
+            self.tell_at = Some(now);
+        }
+    }
+
     /// Returns the stage.
     #[must_use]
     pub fn stage(&self) -> &Stage {
@@ -275,6 +305,16 @@ impl Rollout {
         Ok(())
     }
 
+    /// Keeps the nodes that are on trial. Returns how many.
+    pub fn confirm(&mut self, now: Duration) -> usize {
+        let is_trial = |(_, row): &(&Node, &Row)| row.standing == Some(Standing::Trial);
+        let trial: Vec<Node> = self.rows.iter().filter(is_trial).map(|(node, _)| *node).collect();
+        for node in &trial {
+            self.keep(now, *node);
+        }
+        trial.len()
+    }
+
     /// Ends the roll-out: no further node is updated, and those on trial go back.
     pub fn abort(&mut self, now: Duration) {
         if matches!(self.stage, Stage::Pushing | Stage::Pushed | Stage::Applying(_)) {
@@ -307,13 +347,10 @@ impl Rollout {
             self.enter(now, Stage::Stopped(Stop::Other(*node, other.clone())));
         }
 
-        // Only nodes whose turn has come are confirmed, and each such order is a new one.
-        let is_back = matches!(standing, Standing::Trial | Standing::Kept);
-        if let Stage::Applying(at) = self.stage {
-            let has_turn = self.batches[..=at].iter().flatten().any(|n| n == node);
-            if is_back && has_turn && self.keep.insert(*node) {
-                self.tell(now);
-            }
+        // A node that is kept already needs no confirmation, which may wait for the operator.
+        let is_trial = *standing == Standing::Trial && !self.settings.by_hand;
+        if is_trial || *standing == Standing::Kept {
+            self.keep(now, *node);
         }
         self.progress(now);
     }
@@ -370,6 +407,15 @@ impl Rollout {
             may_downgrade: self.settings.may_downgrade,
             step,
         })
+    }
+
+    /// Orders a node to keep the image, if its turn has come. Each such order is a new one.
+    fn keep(&mut self, now: Duration, node: Node) {
+        let Stage::Applying(at) = self.stage else { return };
+        let has_turn = self.batches[..=at].iter().flatten().any(|other| *other == node);
+        if has_turn && self.keep.insert(node) {
+            self.tell(now);
+        }
     }
 
     fn applying(&self, batches: usize) -> Step {

@@ -78,7 +78,7 @@ pub enum Action {
     /// Run the hook that goes back to the image before, and call [`Member::handle_rolled_back`] if
     /// it ends.
     Rollback(u64),
-    /// Make the image permanent.
+    /// Make the image permanent. Asked again after each restart, as it has no answer.
     Keep,
     /// Remove the image's file.
     Discard,
@@ -180,6 +180,9 @@ struct Job {
     may_downgrade: bool,
     /// Text of the manifest, which is checked again after a restart.
     manifest: Option<String>,
+    /// Why a manifest of this release that came does not count.
+    #[serde(default)]
+    doubt: Option<Why>,
     /// Image and version of the manifest.
     #[serde(skip)]
     target: Option<Target>,
@@ -196,6 +199,15 @@ struct Job {
 }
 
 impl Job {
+    /// Returns how far it is, and why.
+    fn standing(&self) -> (Standing, Option<Why>) {
+        match (&self.phase, &self.doubt) {
+            // More than that a manifest is missing: one came, and too few had signed it.
+            (Phase::Wanting, Some(doubt)) => (Standing::Staging, Some(doubt.clone())),
+            (phase, _) => phase.standing(),
+        }
+    }
+
     /// Returns whether an order is of this roll-out.
     fn is_of(&self, order: &Order) -> bool {
         self.operator == order.operator
@@ -275,6 +287,34 @@ impl Member {
         self.state.job.as_ref().map(|job| &job.phase)
     }
 
+    /// Returns what it would answer to the last order; `None` if it takes part in no roll-out. A
+    /// member may tell its operator so at any time.
+    #[must_use]
+    pub fn report(&self) -> Option<Report> {
+        let job = self.state.job.as_ref()?;
+        let (standing, why) = job.standing();
+        Some(Report {
+            node: self.facts.node,
+            operator: job.operator,
+            rollout: job.rollout,
+            standing,
+            why,
+            running: self.facts.running.clone(),
+        })
+    }
+
+    /// Returns the facts about the node.
+    #[must_use]
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Returns the version of the roll-out that it takes part in, once it has the manifest.
+    #[must_use]
+    pub fn version(&self) -> Option<&Version> {
+        Some(&self.state.job.as_ref()?.target.as_ref()?.version)
+    }
+
     /// Returns the next thing to do.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
@@ -329,6 +369,8 @@ impl Member {
             Phase::Trial | Phase::Kept if job.is_installed && !runs_target => {
                 self.enter(Phase::RolledBack(Why::OldVersion(running)), None);
             }
+            // Power may have gone before the platform was told.
+            Phase::Kept if job.is_installed => self.actions.push_back(Action::Keep),
             Phase::RollingBack(why) if !runs_target => self.enter(Phase::RolledBack(why), None),
             Phase::RollingBack(why) => self.roll_back(now, why),
             _ => {}
@@ -362,7 +404,7 @@ impl Member {
             if job.phase.is_changing() || !may_leave {
                 let operator = job.operator.to_string();
                 let why = Why::Busy { operator, rollout: job.rollout };
-                return Ok(self.report(order, Standing::Refused, Some(why)));
+                return Ok(self.answer(order, Standing::Refused, Some(why)));
             }
         }
 
@@ -377,11 +419,11 @@ impl Member {
 
         // No job means that the order ended a roll-out in which this node never took part.
         let job = self.state.job.as_ref().filter(|job| job.is_of(order));
-        let (standing, why) = job.map_or((Standing::Aborted, None), |job| job.phase.standing());
-        Ok(self.report(order, standing, why))
+        let (standing, why) = job.map_or((Standing::Aborted, None), Job::standing);
+        Ok(self.answer(order, standing, why))
     }
 
-    fn report(&self, order: &Order, standing: Standing, why: Option<Why>) -> Report {
+    fn answer(&self, order: &Order, standing: Standing, why: Option<Why>) -> Report {
         Report {
             node: self.facts.node,
             operator: order.operator,
@@ -403,6 +445,7 @@ impl Member {
                     release: *release,
                     may_downgrade: *may_downgrade,
                     manifest: None,
+                    doubt: None,
                     target: None,
                     phase: Phase::Wanting,
                     is_installed: false,
@@ -455,7 +498,10 @@ impl Member {
         }
 
         // A manifest with signatures missing may come again with them.
-        if self.trust.check(&manifest).is_err() {
+        if let Err(refusal) = self.trust.check(&manifest) {
+            if let Some(job) = &mut self.state.job {
+                job.doubt = Some(refusal.into());
+            }
             return;
         }
 

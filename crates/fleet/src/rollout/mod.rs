@@ -2,7 +2,7 @@
 //!
 //! An operator's [`Rollout`] gives out one [`Order`] at a time, signed, and repeats it. Each
 //! [`Member`] answers an order by a [`Report`]. Nothing else passes between them, so a lost message
-//! costs a repetition and no more.
+//! costs a repetition and no more. A [`Packet`] carries either.
 //!
 //! ```text
 //! Rollout   Pushing ──► Pushed ──► Applying batch 1, 2, ... ──► Done
@@ -27,6 +27,7 @@
 mod coordinator;
 mod member;
 mod order;
+mod packet;
 mod plan;
 
 pub use coordinator::{ApplyError, REPEAT_AFTER, Rollout, Row, Settings, Stage, Stop};
@@ -35,4 +36,5 @@ pub use member::{
     RESTART_WITHIN, RETRY_AFTER, SavedMember,
 };
 pub use order::{Node, Number, Order, Report, SignedOrder, Standing, Step, Why};
+pub use packet::{NoPacket, Packet};
 pub use plan::{Batch, Link, batches};

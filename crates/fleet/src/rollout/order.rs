@@ -141,6 +141,20 @@ pub enum Standing {
 }
 
 impl Standing {
+    /// All, in the order of their declaration.
+    pub(super) const ALL: [Self; 10] = [
+        Self::Staging,
+        Self::Staged,
+        Self::Applying,
+        Self::Trial,
+        Self::Kept,
+        Self::RollingBack,
+        Self::RolledBack,
+        Self::Refused,
+        Self::Failed,
+        Self::Aborted,
+    ];
+
     /// Returns the name for people.
     #[must_use]
     pub fn name(self) -> &'static str {

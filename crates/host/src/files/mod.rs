@@ -248,6 +248,14 @@ impl<P: Clone + PartialEq> Files<P> {
         self.inbox = Some(inbox);
     }
 
+    /// Puts one file, which will be announced, into a place of its own. If too many have one, it
+    /// goes to the inbox.
+    pub fn expect(&mut self, flow: FlowId, place: P) {
+        if self.elsewhere.len() < MAX_ELSEWHERE {
+            self.elsewhere.insert(flow, place);
+        }
+    }
+
     /// Notes that this host sends a file.
     pub fn send(&mut self, flow: FlowId) {
         self.sending.insert(flow);

@@ -1,5 +1,6 @@
 //! Tables of the reference, made from the types of the API and from the list of metrics.
 
+use super::fleet::{FleetMember, FleetNode, FleetRollout, FleetStatus};
 use super::types::{
     Coding, Direction, Flow, Hold, Hooks, KeptParts, Peer, PeerPort, PortState, Problem, Receiver,
     State, Status, Stopped, Stream, StreamQueue, StreamReceiving, StreamSending, Traffic, Transfer,
@@ -91,6 +92,10 @@ fn api_tables() -> String {
         "Streams": Stream,
         "Sources of streams": StreamSending,
         "Receivers of streams": StreamReceiving,
+        "Roll-outs": FleetStatus,
+        "Members": FleetMember,
+        "Roll-outs led here": FleetRollout,
+        "Nodes of a roll-out": FleetNode,
         "Problems": Problem,
         "Queues of streams": StreamQueue,
     ];

@@ -5,8 +5,10 @@
 
 use super::answers::{self, BandwidthRequest, EchoRequest, Measured, Reloaded};
 use super::blocking::{blocking, check_usable};
+use super::fleet::{ApplyRequest, FleetStatus, PushRequest};
 use super::measure;
 use super::reload::reload;
+use super::roll_out;
 use super::send::send;
 use super::spool;
 use super::types::{
@@ -32,7 +34,8 @@ type Answer<T> = Result<Json<T>, ApiError>;
 /// Returns the paths of the API, with an answer to all others.
 pub(super) fn router(handle: Handle) -> Router {
     let spool = Router::new().route("/v1/spool", post(keep_contents)).with_state(handle.clone());
-    commands(handle.clone()).merge(spool).merge(metrics(handle)).fallback(async || {
+    let fleet = fleet_commands(handle.clone());
+    commands(handle.clone()).merge(spool).merge(fleet).merge(metrics(handle)).fallback(async || {
         ApiError::new(ErrorCode::NotFound, "no such path; see docs/reference/api.md")
     })
 }
@@ -59,6 +62,18 @@ pub(crate) fn commands(handle: Handle) -> Router {
         .with_state(handle)
 }
 
+/// Returns the paths of roll-outs. They are for this host alone: browsers have none of them.
+fn fleet_commands(handle: Handle) -> Router {
+    Router::new()
+        .route("/v1/fleet", get(fleet_status))
+        .route("/v1/fleet/push", post(push_fleet))
+        .route("/v1/fleet/apply", post(apply_fleet))
+        .route("/v1/fleet/confirm", post(confirm_fleet))
+        .route("/v1/fleet/abort", post(abort_fleet))
+        .route("/v1/fleet/rollback", post(rollback_fleet))
+        .with_state(handle)
+}
+
 /// Returns the path that programs read counters from.
 pub(crate) fn metrics(handle: Handle) -> Router {
     Router::new().route("/metrics", get(show_metrics)).with_state(handle)
@@ -80,6 +95,7 @@ impl IntoResponse for ApiError {
             ErrorCode::Ended | ErrorCode::Busy => StatusCode::CONFLICT,
             ErrorCode::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::File
+            | ErrorCode::Refused
             | ErrorCode::Inbox
             | ErrorCode::Port
             | ErrorCode::UnknownReceiver
@@ -186,6 +202,37 @@ async fn cancel(State(handle): State<Handle>, Path(id): Path<String>) -> Answer<
     let flow = flow(&id)?;
     handle.call(move |node| node.cancel(flow)).await??;
     Ok(Json(Started { id }))
+}
+
+async fn fleet_status(State(handle): State<Handle>) -> Answer<FleetStatus> {
+    handle.call(|node| node.fleet_status()).await.map(Json)
+}
+
+async fn push_fleet(
+    State(handle): State<Handle>,
+    request: Result<Json<PushRequest>, JsonRejection>,
+) -> Answer<FleetStatus> {
+    roll_out::push(&handle, body(request)?).await.map(Json)
+}
+
+async fn apply_fleet(
+    State(handle): State<Handle>,
+    request: Result<Json<ApplyRequest>, JsonRejection>,
+) -> Answer<FleetStatus> {
+    let request = body(request)?;
+    handle.call(move |node| roll_out::apply(node, &request)).await?.map(Json)
+}
+
+async fn confirm_fleet(State(handle): State<Handle>) -> Answer<FleetStatus> {
+    handle.call(roll_out::confirm).await?.map(Json)
+}
+
+async fn abort_fleet(State(handle): State<Handle>) -> Answer<FleetStatus> {
+    handle.call(roll_out::abort).await?.map(Json)
+}
+
+async fn rollback_fleet(State(handle): State<Handle>) -> Answer<FleetStatus> {
+    handle.call(roll_out::rollback).await?.map(Json)
 }
 
 async fn streams(State(handle): State<Handle>) -> Answer<Vec<Stream>> {

@@ -43,14 +43,27 @@ const HIGHEST_PRIORITY: u8 = 9;
 /// [`ApiError`] if the file, its name or its receivers are unsuitable.
 pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId, ApiError> {
     let path = request.path.clone();
-    let offered = offer(handle, request).await;
+    let offered = offer(handle, request, None).await;
     if offered.is_err() {
         spool::forget(handle.call(|node| node.spool()).await?, &path).await?;
     }
     offered
 }
 
-async fn offer(handle: &Handle, request: SendRequest) -> Result<FlowId, ApiError> {
+/// Sends a file to nodes whose ids are known, for a part of the daemon.
+pub(crate) async fn send_to(handle: Handle, request: SendRequest, receivers: Receivers) {
+    let path = request.path.clone();
+    if let Err(e) = offer(&handle, request, Some(receivers)).await {
+        tracing::warn!("{} is not sent: {e}", path.display());
+    }
+}
+
+/// Offers a file to its receivers, those of the request unless others are given.
+async fn offer(
+    handle: &Handle,
+    request: SendRequest,
+    receivers: Option<Receivers>,
+) -> Result<FlowId, ApiError> {
     let SendRequest { path, to, name, scheme, background, limit_bps, priority } = request;
 
     // Check everything that needs no reading: name, scheme, receivers, file, size.
@@ -71,7 +84,10 @@ async fn offer(handle: &Handle, request: SendRequest) -> Result<FlowId, ApiError
         return Err(ApiError::new(ErrorCode::BadRequest, problem));
     }
 
-    let receivers = resolve(handle, to).await?;
+    let receivers = match receivers {
+        Some(receivers) => receivers,
+        None => resolve(handle, to).await?,
+    };
 
     // Opened once: the file that was measured is the one that is hashed and sent.
     let opened = path.clone();

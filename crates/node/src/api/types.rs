@@ -587,6 +587,8 @@ pub enum ErrorCode {
     NotFound,
     /// The file cannot be read or is unsuitable.
     File,
+    /// The release is damaged, signed by too few, or its images are not the ones it names.
+    Refused,
     /// No such node is known, or none at all.
     UnknownReceiver,
     /// The node is known but cannot be reached now.

@@ -33,7 +33,7 @@ ncmesh_engine::settings! {
         /// Days for which a part is kept without progress while its source is gone.
         keep_days: u16 = DEFAULT_KEEP_DAYS, within 0..=3650, unit "days";
         /// Program that is run after each received file, with its arguments, see below.
-        pub(super) hook: Vec<String> = Vec::new(), read hook,
+        pub(super) hook: Vec<String> = Vec::new(), read program,
             allowed "a list: a program and its arguments";
     }
 }
@@ -129,7 +129,7 @@ fn senders(value: Toml) -> Result<Option<Vec<Sender>>, Mismatch> {
 }
 
 /// Reads a program and its arguments.
-fn hook(value: Toml) -> Result<Vec<String>, Mismatch> {
+pub(super) fn program(value: Toml) -> Result<Vec<String>, Mismatch> {
     let mut words = Vec::<String>::from_toml(value)?;
     // The arguments may be for a shell, which expands them itself.
     if let Some(program) = words.first_mut().filter(|program| program.contains('/')) {
@@ -146,10 +146,10 @@ fn hook(value: Toml) -> Result<Vec<String>, Mismatch> {
 
 /// Number of bytes: `64_000_000`, or text such as `"64M"`.
 #[derive(Clone, Copy)]
-struct Bytes(u64);
+pub(super) struct Bytes(pub(super) u64);
 
 /// Bytes that are allowed.
-const BYTES: &str = "bytes such as 500_000, \"500k\", \"64M\", \"2G\"";
+pub(super) const BYTES: &str = "bytes such as 500_000, \"500k\", \"64M\", \"2G\"";
 
 impl Value for Bytes {
     const KINDS: &'static [Kind] = &[Kind::Whole, Kind::Text];

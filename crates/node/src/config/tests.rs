@@ -620,3 +620,45 @@ fn multicast_has_further_groups_of_the_link_and_a_rate() {
         assert!(said.contains(why), "{wrong}: {said}");
     }
 }
+
+#[test]
+fn a_node_that_takes_part_in_roll_outs_says_how() {
+    let key = "8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c";
+    let all = format!(
+        "[fleet]\nmodel = \"cpe210\"\nversion_file = \"version\"\nname = \"town\"\n\
+         keys = [\"{key}\", \"{key}\"]\noperators = [\"{key}\"]\nmax_bytes = \"16M\"\n\
+         apply = [\"./install\", \"now\"]\nrollback = [\"back\"]\n"
+    );
+    let fleet = parse(&format!("{SMALLEST}{all}")).unwrap().fleet.unwrap();
+    assert_eq!(fleet.operator_key, None);
+    let member = fleet.member.unwrap();
+    assert_eq!(member.version_file, Path::new("/etc/ncmesh/version"));
+    assert_eq!((member.channel.as_str(), member.max_bytes), ("stable", Some(16_000_000)));
+    assert_eq!(member.hooks.apply, ["/etc/ncmesh/install", "now"]);
+    assert!(member.dir.ends_with("fleet") && member.hooks.stage.is_empty());
+
+    // Nothing that has no sensible value may be left out.
+    for (line, problem) in [
+        ("version_file", "version_file is required with model"),
+        ("name", "name is required with model"),
+        ("keys", "keys is required with model"),
+        ("operators", "operators is required with model"),
+        ("apply", "apply is required with model"),
+        ("rollback", "rollback is required with model"),
+        ("model", "set model for a node that takes part"),
+    ] {
+        let left: Vec<&str> = all.lines().filter(|text| !text.starts_with(line)).collect();
+        let error = parse(&format!("{SMALLEST}{}\n", left.join("\n"))).unwrap_err();
+        assert!(error.problem.contains(problem), "{error}");
+    }
+    for (from, to, problem) in [
+        ("keys =", "need = 2\nkeys =", "need: 2 signatures are needed, but only 1 different"),
+        ("\"cpe210\"", "\"cpe 210\"", "model: it is 1 to 64 characters"),
+        ("[\"back\"]", "[]", "a program and its arguments"),
+    ] {
+        let error = parse(&format!("{SMALLEST}{}", all.replace(from, to))).unwrap_err();
+        assert!(error.problem.contains(problem), "{error}");
+    }
+    let leads = format!("{SMALLEST}[fleet]\noperator_key = \"dora.key\"\n");
+    assert_eq!(parse(&leads).unwrap().fleet.unwrap().member, None);
+}

@@ -9,6 +9,7 @@ use crate::store::reception::{Prepared as Place, discard, prepare};
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{Manifest, ReceiverState, Refusal};
 use ncmesh_engine::time::Instant;
+use ncmesh_fleet::rollout;
 use ncmesh_host::files::{Action, Attempt, Obstacle, Prepared};
 use ncmesh_host::gateway::StackMesh;
 use ncmesh_host::gateway::multicast::{GROUP_LAYER, is_group_name};
@@ -27,11 +28,17 @@ impl Node {
                 self.inbox.look_soon(self.clock.now());
             }
 
-            let known = |manifest: &Manifest| self.inbox.known(&self.stack, manifest);
-            match self.files.handle_event(event, self.clock.now(), known) {
-                // Packets of measurements end here; all others go to the tunnel.
+            let known = match &event {
+                Event::Announced(manifest) => self.known(manifest),
+                _ => None,
+            };
+            match self.files.handle_event(event, self.clock.now(), |_| known) {
+                // Packets of measurements and roll-outs end here; all others go to the tunnel.
                 Some(Event::Packet { from, packet }) if is_measurement(&packet) => {
                     self.handle_measurement(from, &packet);
+                }
+                Some(Event::Packet { from, packet }) if rollout::Packet::is_one(&packet) => {
+                    self.handle_fleet_packet(from, &packet);
                 }
                 Some(Event::Packet { from, packet }) => self.arrived(from, packet),
                 // A stream of a multicast group belongs to the tunnel, not to the ports.
@@ -180,6 +187,7 @@ impl Node {
                     }
 
                     self.stack.at(now, &mut self.storage).refuse(flow, why);
+                    self.note_fleet_refused(flow, why);
                 }
                 Action::Delivered(flow) => self.stack.at(now, &mut self.storage).delivered(flow),
                 Action::Close(flow) => self.storage.close(flow),
@@ -199,7 +207,11 @@ impl Node {
     /// Makes or finds the place of an announced file.
     fn prepare(&mut self, attempt: Attempt, inbox: PathBuf, manifest: Manifest) {
         let flow = manifest.flow;
-        let limits = self.inbox.limits.space;
+        let mut limits = self.inbox.limits.space;
+        // The images of roll-outs have a limit of their own.
+        if self.fleet.is_place(&inbox) {
+            limits.max_bytes = None;
+        }
         let naming = self.inbox.limits.naming;
 
         // Reserving space and checking what an earlier start left reads the whole part.
@@ -267,8 +279,12 @@ impl Node {
                 let path = delivery.path.clone().unwrap_or_default();
                 tracing::info!("{flow}: received {}", path.display());
                 node.inbox.delivered.learn(flow, delivery);
-                let sender = node.name_of(flow.source);
-                node.hooks.begin(&manifest, path, sender, &node.handle);
+                if Self::is_fleet_file(&manifest) {
+                    node.take_fleet_file(&manifest, &path);
+                } else {
+                    let sender = node.name_of(flow.source);
+                    node.hooks.begin(&manifest, path, sender, &node.handle);
+                }
             }
 
             node.do_file_actions();

@@ -39,11 +39,11 @@ pub(super) struct Hooks {
 }
 
 /// Environment variables of one run.
-type Variables = Vec<(&'static str, OsString)>;
+pub(super) type Variables = Vec<(&'static str, OsString)>;
 
 /// Reason why a hook failed.
 #[derive(Debug)]
-enum HookError {
+pub(super) enum HookError {
     /// It could not be started, or waited for.
     Start(io::Error),
     /// It ended otherwise than with exit code 0.
@@ -138,8 +138,12 @@ impl Hooks {
     }
 }
 
-/// Runs a command for `longest` at most.
-async fn run(command: &[String], variables: Variables, longest: Duration) -> Result<(), HookError> {
+/// Runs a command for `longest` at most. None is as one that succeeds.
+pub(super) async fn run(
+    command: &[String],
+    variables: Variables,
+    longest: Duration,
+) -> Result<(), HookError> {
     let Some((program, arguments)) = command.split_first() else { return Ok(()) };
 
     // A process group of its own, so that what the program starts can be ended with it.
@@ -174,6 +178,31 @@ async fn run(command: &[String], variables: Variables, longest: Duration) -> Res
             let _ = child.wait().await;
             Err(HookError::TooLong(longest))
         }
+    }
+}
+
+/// Runs a command, which goes on if the daemon ends.
+pub(super) async fn run_to_its_end(
+    command: &[String],
+    variables: Variables,
+) -> Result<(), HookError> {
+    let Some((program, arguments)) = command.split_first() else { return Ok(()) };
+
+    // Nothing of the daemon's is left to it: a terminal or a log that ends with the daemon would
+    // end the program, too.
+    let mut child = Command::new(program)
+        .args(arguments)
+        .envs(variables)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(HookError::Start)?;
+    match child.wait().await {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(HookError::Ended(status)),
+        Err(e) => Err(HookError::Start(e)),
     }
 }
 

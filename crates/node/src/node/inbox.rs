@@ -60,6 +60,11 @@ impl Inbox {
         }
     }
 
+    /// Returns whether an announced file was delivered here before.
+    pub(super) fn was_delivered(&self, manifest: &Manifest) -> bool {
+        self.delivered.find(manifest).is_some_and(|delivery| delivery.path.is_some())
+    }
+
     /// Returns whether files of this source are taken.
     fn is_welcome(&self, stack: &Stack, manifest: &Manifest) -> bool {
         let source = manifest.flow.source;

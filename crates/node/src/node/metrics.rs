@@ -451,6 +451,25 @@ const METRICS: &[Metric] = &[
         },
     ),
     Metric(
+        "fleet_nodes",
+        Varies,
+        "`version`, `standing`",
+        "Nodes of the roll-out that this node leads, by the version that they run and by how far \
+         they are; `unknown` for those that were never heard",
+        |look| {
+            let nodes = look.node.fleet_status().rollout.map(|rollout| rollout.nodes);
+            let mut counts: BTreeMap<[String; 2], u32> = BTreeMap::new();
+            for node in nodes.into_iter().flatten() {
+                let known = |word: Option<String>| word.unwrap_or_else(|| "unknown".into());
+                *counts.entry([known(node.running), known(node.standing)]).or_default() += 1;
+            }
+            let entry = |([version, standing], n): ([String; 2], u32)| {
+                (vec![("version", version), ("standing", standing)], f64::from(n))
+            };
+            counts.into_iter().map(entry).collect()
+        },
+    ),
+    Metric(
         "stream_queue_packets",
         Varies,
         "`stream`, `to`",

@@ -4,6 +4,7 @@ mod chores;
 mod coding;
 mod console;
 mod events;
+mod fleet;
 mod graph;
 mod handle;
 mod hook;
@@ -33,6 +34,8 @@ use crate::state::{Delivered, OutgoingFile, OutgoingJournal, Spool, StateDir};
 use crate::store::FileStorage;
 use crate::stream::Ports;
 pub use console::View;
+pub use fleet::FleetStart;
+pub(crate) use fleet::{FleetNodes, Push, Source, not_applied};
 pub use handle::{Command, Handle};
 use inbox::Inbox;
 use measure::{Carrying, Measuring, Named, Running};
@@ -99,6 +102,7 @@ pub struct Node {
     files: Files<PathBuf>,
     inbox: Inbox,
     sending: Sending,
+    fleet: fleet::Fleet,
     hooks: hook::Hooks,
     /// Sets which messages are logged.
     set_log: Box<dyn Fn(Level)>,
@@ -169,6 +173,8 @@ pub struct Parts {
     pub delivered: Delivered,
     /// Identity of this start.
     pub start: Start,
+    /// Parts for roll-outs.
+    pub fleet: FleetStart,
     /// How other threads reach it.
     pub handle: Handle,
     /// The UDP ports of its streams.
@@ -213,6 +219,7 @@ impl Node {
             files: Files::new(config.inbox.clone(), inboxes.clone()),
             inbox: Inbox::new(config.inbox_limits.clone(), parts.delivered),
             sending: Sending::default(),
+            fleet: fleet::Fleet::new(clock.now(), config.id, config.fleet.as_ref(), parts.fleet),
             hooks: hook::Hooks::new(config.hook.clone()),
             set_log: parts.set_log,
             savers: Savers::new(inboxes),
@@ -257,6 +264,7 @@ impl Node {
             self.chores.poll_timeout(),
             self.files.poll_timeout(),
             self.measuring.poll_timeout(),
+            self.fleet.poll_timeout(),
             self.streams.poll_timeout(),
         ];
         times.into_iter().flatten().min().map(|at| self.clock.at(at))
@@ -269,6 +277,7 @@ impl Node {
         self.files.handle_timeout(now);
         self.do_file_actions();
         self.chores.handle_timeout(&self.handle, now);
+        self.drive_fleet();
         self.streams.handle_timeout(now);
     }
 
@@ -303,6 +312,7 @@ impl Node {
         }
 
         self.measuring.forget_idle(now);
+        self.drive_fleet();
     }
 
     /// A frame was heard on a port. Says what it proves.

@@ -220,6 +220,7 @@ fn others(running: &NodeConfig, new: &NodeConfig) -> Vec<String> {
         ("[node] state_dir", running.state_dir != new.state_dir),
         ("[trust]", running.trust != new.trust),
         ("[inbox] dir", running.inbox != new.inbox),
+        ("[fleet]", running.fleet != new.fleet),
         ("[api]", (&running.api_socket, running.api_group) != (&new.api_socket, new.api_group)),
         ("[web]", running.web != new.web),
         (ports_section(new), running.ports != new.ports),

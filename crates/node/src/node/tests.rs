@@ -27,6 +27,7 @@ pub(super) fn node() -> (Node, UnboundedReceiver<Command>, TempDir) {
     let config = NodeConfig::read(&file).unwrap();
     let (handle, calls) = Handle::new();
     let parts = Parts {
+        fleet: FleetStart::default(),
         start: Start { salt: Salt([1; 16]), epoch: state.next_epoch().unwrap(), seed: 1 },
         delivered: state.delivered().unwrap(),
         handle,

@@ -4,8 +4,7 @@
 //! A source may offer ten times what the mesh takes. Then waking up for each datagram would cost
 //! more than all that is done with it, so they are read in batches, with pauses between.
 
-use super::Layer;
-use ncmesh_host::streams::IngressPacket;
+use ncmesh_host::streams::{IngressPacket, Layer};
 use ncmesh_wire::FlowId;
 use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg};
 use socket2::SockRef;

@@ -1,0 +1,89 @@
+//! Roll-outs as the API shows them, and the names of their nodes.
+
+use super::super::names::name_of;
+use super::operator::Lead;
+use crate::api::fleet::{FleetMember, FleetNode, FleetRollout};
+use ncmesh_engine::time::Instant;
+use ncmesh_fleet::rollout::{Member, Stage, Standing};
+use ncmesh_stack::Stack;
+use ncmesh_wire::NodeId;
+
+/// Nodes of a roll-out.
+pub(crate) struct FleetNodes {
+    /// These.
+    pub(crate) nodes: Vec<NodeId>,
+    /// Whether nodes that come up later take part as well.
+    pub(crate) is_open: bool,
+}
+
+/// Returns how far the node is as one that takes part.
+pub(super) fn taken(member: &Member) -> FleetMember {
+    let facts = member.facts();
+    let report = member.report();
+    FleetMember {
+        model: facts.model.clone(),
+        running: facts.running.to_string(),
+        version: member.version().map(ToString::to_string),
+        operator: report.as_ref().map(|report| report.operator.to_string()),
+        standing: report.as_ref().map(|report| word(report.standing).into()),
+        why: report.and_then(|report| report.why).map(|why| why.to_string()),
+    }
+}
+
+/// Returns how far a roll-out is.
+pub(super) fn led(stack: &Stack, lead: &Lead, now: Instant) -> FleetRollout {
+    let rollout = &lead.rollout;
+    let release = lead.manifest.release();
+    let batches = rollout.batches();
+    let nodes = rollout.rows().iter().map(|(node, row)| {
+        let batch = batches.iter().position(|batch| batch.contains(node));
+        let heard = lead.heard.get(node).map(|at| now.since(*at).as_secs_f64());
+        FleetNode {
+            id: node.0,
+            name: name_of(stack, NodeId(node.0)),
+            model: lead.models.get(node).cloned(),
+            running: row.running.as_ref().map(ToString::to_string),
+            standing: row.standing.map(|standing| word(standing).into()),
+            why: row.why.as_ref().map(ToString::to_string),
+            batch: batch.map(|at| at + 1),
+            last_heard_s: heard,
+        }
+    });
+
+    let (stage, batch) = match rollout.stage() {
+        Stage::Pushing => ("pushing", None),
+        Stage::Pushed => ("pushed", None),
+        Stage::Applying(at) => ("applying", Some(at + 1)),
+        Stage::Done => ("done", None),
+        Stage::Stopped(_) => ("stopped", None),
+        Stage::RollingBack => ("rolling_back", None),
+        Stage::RolledBack => ("rolled_back", None),
+    };
+    FleetRollout {
+        number: rollout.number(),
+        name: release.head().name.clone(),
+        version: release.head().version.to_string(),
+        release: release.id().to_string(),
+        stage: stage.into(),
+        waits_for: rollout.waits_for(),
+        batches: batches.len(),
+        batch,
+        nodes: nodes.collect(),
+    }
+}
+
+/// Returns the word of the API for how far a node is.
+fn word(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Staging => "staging",
+        Standing::Staged => "staged",
+        Standing::Applying => "applying",
+        Standing::Trial => "trial",
+        Standing::Kept => "kept",
+        Standing::RollingBack => "rolling_back",
+        Standing::RolledBack => "rolled_back",
+        Standing::Refused => "refused",
+        Standing::Failed => "failed",
+        Standing::Aborted => "aborted",
+    }
+}
