@@ -173,6 +173,8 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         files: _,
         streams: _,
         tunnel: _,
+        // One file, and the nodes of a roll-out that the operator named.
+        fleet: _,
         // Open files of transfers that the stack knows.
         storage: _,
         inbox,
