@@ -12,8 +12,8 @@ PYTHON ?= python3
 TUNNEL_FLOOR := building dense-60-1 freifunk hidden-2-0 line-2-20 line-3-0 line-4-0 line-4-40 \
   line-6-20 mesh-1
 # Scripts in Python that are run as they are.
-SCRIPTS := packaging bench/peers bench/gateway bench/streams bench/stream-input bench/tcp \
-  bench/validation bench/ns3/compare bench/scale bench/scale/run bench/wifi/inside.py \
+SCRIPTS := packaging bench/peers bench/gateway bench/memory bench/streams bench/stream-input \
+  bench/tcp bench/validation bench/ns3/compare bench/scale bench/scale/run bench/wifi/inside.py \
   scenarios/data/movement.py scenarios/meshes/convert.py \
   scripts/check-columns.py scripts/check-house.py scripts/check-language.py scripts/notebooks.py \
   scripts/race_picture.py scripts/ratchet.py scripts/readme-picture.py scripts/result-types.py \

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Installs what the tests use beside Rust: network namespaces and packet filters for the radio
-# tests, iperf3, iperf, ping, setpriv and Avahi for tunnels, a C++ compiler for the fuzzer's engine,
-# Python's venv, Wireshark's tshark for captures and their dissector, ffmpeg for streams of video,
-# Chromium for the console, Prometheus for the metrics, QEMU for the NEON kernels, systemd's check
-# of units. Without root or apt it only says what is missing; tests that need it are then skipped,
-# which is a failure if CI is in the environment.
+# tests, babeld beside them, iperf3, iperf, ping, setpriv and Avahi for tunnels, a C++ compiler for
+# the fuzzer's engine, Python's venv, Wireshark's tshark for captures and their dissector, ffmpeg
+# for streams of video, Chromium for the console, Prometheus for the metrics, QEMU for the NEON
+# kernels, systemd's check of units. Without root or apt it only says what is missing; tests that
+# need it are then skipped, which is a failure if CI is in the environment.
 set -euo pipefail
 missing=()
 need() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }
@@ -17,6 +17,7 @@ need avahi-daemon avahi-daemon
 need avahi-browse avahi-utils
 need dbus-daemon dbus
 need setpriv util-linux
+need babeld babeld
 need g++ g++
 need python3 python3
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)

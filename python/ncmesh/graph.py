@@ -3,7 +3,9 @@ Meshes as graphs of NetworkX, and as GraphML files.
 
 A node of a graph is a node of the mesh; its attributes `x`, `y`, `z` are its position in metres.
 An edge is a link; its attribute `loss`, 0 to 1, is the share of frames it loses. A directed edge is
-one direction, an undirected edge both. Needs the extra `networkx`.
+one direction, an undirected edge both. On several channels the attribute `channels` has the names
+of those that join the two nodes, divided by commas, and `loss` is that of the best. Needs the extra
+`networkx`.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ def to_networkx(scenario: Scenario, seed: int | None = None) -> Any:  # noqa: AN
     names = [name for name, _ in nodes]
     for name, position in nodes:
         graph.add_node(name, **(dict(zip("xyz", position, strict=True)) if position else {}))
-    graph.add_weighted_edges_from(((names[a], names[b], p) for a, b, p in links), weight="loss")
+    for a, b, loss, channels in links:
+        on = {"channels": ",".join(channels)} if channels else {}
+        graph.add_edge(names[a], names[b], loss=loss, **on)
     return graph
 
 
@@ -54,9 +58,10 @@ def from_networkx(
     Return a scenario, as a dict, with the nodes and links of a graph of NetworkX.
 
     A node's name is its attribute `name` or `label`, or else the node as text. Its position is `x`,
-    `y` and `z`, or NetworkX's `pos`, m. `loss` counts for edges without the attribute. `tables` are
-    the rest of the scenario, as in `traffic={"from": "a", "to": ["b"], "size": "1MB"}`; without
-    `medium` it is `MEDIUM`, without `name` the graph's.
+    `y` and `z`, or NetworkX's `pos`, m. `loss` counts for edges without the attribute; `channels`
+    is ignored, since all links are on one channel then. `tables` are the rest of the scenario, as
+    in `traffic={"from": "a", "to": ["b"], "size": "1MB"}`; without `medium` it is `MEDIUM`, without
+    `name` the graph's.
 
     Raises `ValueError` for names that nodes may not have or that two nodes have, parallel edges, an
     edge from a node to itself, an edge without loss, and a loss or position that is no such number.

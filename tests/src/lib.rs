@@ -50,6 +50,7 @@ pub fn mesh(loss: LossMatrix, seed: u64) -> SimulationConfig {
         mobility: None,
         absent: Default::default(),
         channels: Vec::new(),
+        outages: Vec::new(),
         time_parts: false,
     }
 }

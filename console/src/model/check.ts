@@ -12,7 +12,7 @@ import {
 } from "../schema/messages";
 
 /** Version of the schema that this console reads. */
-export const SCHEMA = 2;
+export const SCHEMA = 3;
 
 /** Oldest version that it reads. In it, what is not known is zero. */
 const OLDEST_SCHEMA = 1;
@@ -24,6 +24,10 @@ type Fields = Record<string, unknown>;
 
 function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
 }
 
 function need(condition: boolean, problem: string): asserts condition {
@@ -67,8 +71,9 @@ function checkMeta(fields: Fields): Meta {
   const meta = fields as unknown as Meta;
   const ids = new Set(meta.nodes.map((node) => node.id));
   need(ids.size === meta.nodes.length, "two nodes have the same id");
-  for (const { from, to } of meta.links) {
+  for (const { from, to, ports = [] } of meta.links) {
     need(ids.has(from) && ids.has(to), "a link joins a node that does not exist");
+    need(Array.isArray(ports) && ports.every(isText), "the ports of a link are no names");
   }
   for (const { from, to } of meta.transfers) {
     need(ids.has(from) && Array.isArray(to), "a transfer has no source or no receivers");

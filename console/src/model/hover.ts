@@ -57,13 +57,14 @@ export function numbersOf(run: Run, { kind, place }: Spot): string[] {
   const link = meta.links[place];
   if (!link) return [];
   // Both directions lie on one line, and the pointer means both.
-  return meta.links.flatMap(({ from, to, loss }, i) => {
+  return meta.links.flatMap(({ from, to, loss, ports = [] }, i) => {
     const isThis = from === link.from && to === link.to;
     const isBack = from === link.to && to === link.from;
     if (!isThis && !isBack) return [];
     const delivery = known(now.links.delivery[i]);
     const measured = delivery === null ? "not measured" : percent(delivery);
     const truth = loss === null ? "" : `, truly ${percent(1 - loss)}`;
-    return [`${run.nodeName(from)} → ${run.nodeName(to)}: ${measured}${truth}`];
+    const by = ports.length === 0 ? "" : `, by ${ports.join(" and ")}`;
+    return [`${run.nodeName(from)} → ${run.nodeName(to)}: ${measured}${truth}${by}`];
   });
 }

@@ -113,7 +113,12 @@ etx: number,
  * Median of measured round trips from this node to the end of the hop, s. Absent if none was
  * measured, or nothing came back.
  */
-rtt_s: number | null, };
+rtt_s: number | null,
+/**
+ * Name of the port by which this node sends to it. Only of the first hop of a node with
+ * several ports: other nodes do not tell theirs.
+ */
+port?: string, };
 
 /**
  * Answer to `POST /v1/reload`: what became of the settings that differ.

@@ -138,7 +138,12 @@ to: number,
  * True share of the long frames that the channel loses, without collisions, 0 to 1; null if
  * nobody knows.
  */
-loss: number | null, };
+loss: number | null,
+/**
+ * Names of the ports by which it is heard, or of the channels that it is on; absent if there
+ * is one only, or if they are not known.
+ */
+ports?: Array<string>, };
 
 /**
  * A file being sent.

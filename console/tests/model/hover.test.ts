@@ -36,6 +36,11 @@ it("tells the numbers of a node and of both directions of a link, and what is no
   run.now!.links.delivery[0] = NaN;
   expect(numbersOf(run, { kind: "link", place: 0 })[0]).toContain("not measured");
   expect(numbersOf(run, { kind: "link", place: 9999 })).toEqual([]);
+  // Two nodes that a radio and a cable join are one link.
+  run.now!.meta.links[0]!.ports = ["wlan0", "roof"];
+  const [told, back] = numbersOf(run, { kind: "link", place: 0 });
+  expect(told).toMatch(/, by wlan0 and roof$/);
+  expect(back).not.toContain("by");
 });
 
 it("marks source and receivers of a file while it is under way", () => {

@@ -105,9 +105,10 @@ describe("bad input", () => {
     ["", "no JSON"],
     ["[]", "no object"],
     ['{"type":"song"}', "unknown type"],
-    [JSON.stringify({ ...meta, schema: 3 }), "schema 3 is not 1 to 2"],
+    [JSON.stringify({ ...meta, schema: 4 }), "schema 4 is not 1 to 3"],
     [JSON.stringify({ ...meta, nodes: 3 }), "`nodes` is no list"],
     [JSON.stringify({ ...meta, links: [{ from: 1, to: 77, loss: null }] }), "does not exist"],
+    [JSON.stringify({ ...meta, links: [{ from: 1, to: 2, loss: null, ports: [3] }] }), "no names"],
     [JSON.stringify({ ...key, nodes: { up: [true] } }), "is no list"],
     [JSON.stringify({ ...tick, links: { row: [1], heard: [1, 2] } }), "differ in length"],
   ])("says what is wrong with line %#", (line, problem) => {

@@ -30,16 +30,24 @@ pub(crate) struct Own<'a> {
     pub(crate) web: Option<(SocketAddr, Option<&'a Path>)>,
 }
 
+/// A radio of a node.
+pub(crate) struct OwnRadio<'a> {
+    /// Name of its channel; `None` if there is one channel only.
+    pub(crate) name: Option<&'a str>,
+    /// Address of the channel's emulator.
+    pub(crate) ether: SocketAddr,
+}
+
 /// Returns the configuration of a node's daemon. Relative paths in it are relative to the file.
 pub(crate) fn node_config(
     scenario: &Scenario,
     own: &Own<'_>,
-    ether: SocketAddr,
+    radios: &[OwnRadio<'_>],
     secrets: &Secrets,
 ) -> String {
     let index = own.index;
 
-    // The sections that the lab decides: the node's identity, and its radio in the emulator.
+    // The sections that the lab decides: the node's identity, and its radios in the emulators.
     let Secrets { token, key } = secrets;
     let mut hex = String::new();
     for byte in key {
@@ -53,13 +61,22 @@ pub(crate) fn node_config(
         ("key", hex.into()),
         ("state_dir", "state".into()),
     ]);
-    let radio = section([
-        ("kind", "air".into()),
-        ("ether", ether.to_string().into()),
-        ("index", (index as i64).into()),
-        ("token", token.to_string().into()),
-        ("mtu", (scenario.mtu as i64).into()),
-    ]);
+    let radio = |OwnRadio { name, ether }: &OwnRadio<'_>| {
+        let mut radio = section([
+            ("kind", "air".into()),
+            ("ether", ether.to_string().into()),
+            ("index", (index as i64).into()),
+            ("token", token.to_string().into()),
+            ("mtu", (scenario.mtu as i64).into()),
+        ]);
+        radio.extend(name.map(|name| ("name".to_owned(), name.into())));
+        Value::Table(radio)
+    };
+    // Where channels have names, a node has a port on each that it is on.
+    let ports = match radios {
+        [only @ OwnRadio { name: None, .. }] => ("radio", radio(only)),
+        several => ("port", Value::Array(several.iter().map(radio).collect())),
+    };
     let inbox = section([("dir", "inbox".into())]);
     let web = own.web.map(|(address, token_file)| {
         // An emulated mesh has no secrets, and its consoles are opened one after the other.
@@ -74,13 +91,14 @@ pub(crate) fn node_config(
     let stream = own.stream.map(|scheme| section([("scheme", scheme.into())]));
 
     // The scenario's protocol sections are passed on unchanged.
-    let all = [("node", node), ("radio", radio), ("inbox", inbox)];
+    let all = [("node", node), ("inbox", inbox)];
     let more = web.map(|web| ("web", web)).into_iter();
     let all = all.into_iter().chain(more).chain(tunnel.map(|tunnel| ("tunnel", tunnel)));
     let all = all.chain(stream.map(|stream| ("stream", stream)));
     all.map(|(name, table)| (name.to_owned(), table))
         .chain(scenario.protocol.clone())
         .map(|(name, table)| (name, Value::Table(table)))
+        .chain([(ports.0.to_owned(), ports.1)])
         .collect::<Table>()
         .to_string()
 }

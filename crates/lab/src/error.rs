@@ -13,9 +13,6 @@ pub enum LabError {
     /// A setting of the scenario is invalid.
     #[error(transparent)]
     Scenario(#[from] SimulationError),
-    /// The scenario has several channels.
-    #[error("the lab has one channel: a scenario with [[channel]] runs in simulations")]
-    Channels,
     /// The lab's directory cannot be used.
     #[error("the lab's directory cannot be made: {0}")]
     Directory(io::Error),

@@ -1,9 +1,9 @@
 //! The lab: a mesh of real daemons over an emulated channel.
 //!
-//! Every node of a scenario is an `ncmesh node` process with a directory of its own. The channel
-//! emulator runs on a thread of this process, and the daemons exchange frames with it. A lab sends
-//! files, flows of IP packets, or streams as the scenario says, and compares what arrived with what
-//! was sent.
+//! Every node of a scenario is an `ncmesh node` process with a directory of its own. The emulator
+//! of each channel runs on a thread of this process, and the daemons exchange frames with it. A
+//! node has a port on each channel that it is on. A lab sends files, flows of IP packets, or
+//! streams as the scenario says, and compares what arrived with what was sent.
 //!
 //! Files and streams need no privileges. Flows need root, because each of their ends has a network
 //! namespace. Everything is removed when the [`Lab`] is dropped, except a directory that the caller
@@ -28,7 +28,7 @@ pub use flows::RunningFlows;
 pub use ncmesh_node::etherd::EtherStatistics;
 pub use verify::same_contents;
 
-use config::{Own, Secrets, node_config};
+use config::{Own, OwnRadio, Secrets, node_config};
 use ether::EtherThread;
 use ncmesh_engine::Background;
 use ncmesh_engine::file::Allowance;
@@ -90,7 +90,9 @@ pub struct Lab {
     // Fields are dropped in this order: the processes before the things they use.
     nodes: Vec<NodeProcess>,
     tunnel: Option<Tunnel>,
-    ether: EtherThread,
+    /// The emulator of each channel.
+    channels: Vec<EtherThread>,
+    config: SimulationConfig,
     dir: Dir,
     /// Round-trip times without load by flow, s, as far as measured.
     idle_rtts: Vec<Option<f64>>,
@@ -167,9 +169,6 @@ impl Lab {
         // The simulator checks the settings. The daemons would do so too, but their messages would
         // name a file that the user did not write.
         let config = SimulationConfig::from_scenario(scenario)?;
-        if !scenario.channels.is_empty() {
-            return Err(LabError::Channels);
-        }
         let settling = settling_time(&config.link);
         let simulation = Simulation::new(config)?;
 
@@ -182,11 +181,13 @@ impl Lab {
         let scheme = options.tunnel.as_deref();
         let tunnel = scheme.map(|scheme| Tunnel::new(scheme, scenario, &simulation)).transpose()?;
 
-        // Emulator and daemons share a token, the daemons share the network key.
+        // Emulators and daemons share a token, the daemons share the network key.
         let mut secrets = Secrets { token: Token([0; 16]), key: [0; 32] };
         getrandom::fill(&mut secrets.token.0).map_err(std::io::Error::from)?;
         getrandom::fill(&mut secrets.key).map_err(std::io::Error::from)?;
-        let ether = EtherThread::start(scenario.medium_config(), secrets.token, options.max_lag)?;
+        let start = |medium| EtherThread::start(medium, secrets.token, options.max_lag);
+        let media = simulation.config().media().cloned();
+        let channels = media.map(start).collect::<Result<Vec<_>, _>>()?;
 
         // Every daemon gets a directory with its configuration. None is started yet, so that a
         // wrong setting or a full disk leaves no process behind.
@@ -199,7 +200,8 @@ impl Lab {
             };
 
             let own = Own { index, tunnel, stream: options.stream.as_deref(), web };
-            let config = node_config(scenario, &own, ether.address(), &secrets);
+            let radios = radios(simulation.config(), &channels, index);
+            let config = node_config(scenario, &own, &radios, &secrets);
             let process = NodeProcess::new(&node.name, place, options.program.clone(), &config);
             nodes.push(process.map_err(LabError::Directory)?);
         }
@@ -210,7 +212,8 @@ impl Lab {
             started: Instant::now(),
             nodes,
             tunnel,
-            ether,
+            channels,
+            config: simulation.config().clone(),
             dir,
             idle_rtts: Vec::new(),
         };
@@ -252,16 +255,16 @@ impl Lab {
         self.settling
     }
 
-    /// Checks that the emulator and all daemons still run.
+    /// Checks that the emulators and all daemons still run.
     ///
     /// # Errors
     /// [`LabError::NodeEnded`], [`LabError::Ether`].
     pub fn check(&self) -> Result<(), LabError> {
         let ended = self.nodes.iter().find_map(|node| node.check().err());
 
-        // If the emulator gives up, the daemons end too, and only the emulator knows why. So its
+        // If an emulator gives up, the daemons end too, and only the emulator knows why. So its
         // error takes precedence.
-        self.ether.check()?;
+        self.channels.iter().try_for_each(EtherThread::check)?;
         ended.map_or(Ok(()), Err)
     }
 
@@ -337,14 +340,24 @@ impl Lab {
         Ok(self.client(node).read(&format!("/v1/transfers/{id}")).await?)
     }
 
-    /// Kills a node's daemon, as a crash would, and switches its radio off.
+    /// Kills a node's daemon, as a crash would, and switches its radios off.
     ///
     /// # Errors
     /// [`LabError::System`], [`LabError::Ether`].
     pub async fn kill(&mut self, node: usize) -> Result<(), LabError> {
         // The emulator would take the radio for a slow one until several grants have expired.
         self.nodes[node].kill().await?;
-        self.ether.set_up(node, false).await
+        self.set_up(node, false).await
+    }
+
+    /// Switches the radios of a node on or off, on all channels that it is on.
+    async fn set_up(&self, node: usize, up: bool) -> Result<(), LabError> {
+        for (channel, ether) in self.channels.iter().enumerate() {
+            if self.config.is_on(node, channel) {
+                ether.set_up(node, up).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Starts a killed daemon again and waits until it answers.
@@ -352,7 +365,7 @@ impl Lab {
     /// # Errors
     /// [`LabError`].
     pub async fn restart(&mut self, node: usize) -> Result<(), LabError> {
-        self.ether.set_up(node, true).await?;
+        self.set_up(node, true).await?;
         self.nodes[node].spawn()?;
         self.wait_until_up(node).await
     }
@@ -471,19 +484,37 @@ impl Lab {
         Ok(nodes)
     }
 
-    /// Ends all daemons properly, then the channel emulator.
+    /// Ends all daemons properly, then the channel emulators. Returns the counters of each channel.
     ///
     /// # Errors
-    /// [`LabError::Ether`] if the emulator did not keep up with the wall clock.
-    pub async fn stop(mut self) -> Result<EtherStatistics, LabError> {
-        // All are asked before the first is waited for, so that they end in parallel. The emulator
-        // comes last: a daemon without its radio would report an error.
+    /// [`LabError::Ether`] if an emulator did not keep up with the wall clock.
+    pub async fn stop(mut self) -> Result<Vec<EtherStatistics>, LabError> {
+        // All are asked before the first is waited for, so that they end in parallel. The emulators
+        // come last: a daemon without its radio would report an error.
         for node in &self.nodes {
             node.ask_to_end();
         }
         for node in &mut self.nodes {
             node.wait_for_end().await;
         }
-        self.ether.stop().await
+        let mut statistics = Vec::new();
+        for channel in self.channels {
+            statistics.push(channel.stop().await?);
+        }
+        Ok(statistics)
     }
+}
+
+/// Returns the radios of a node: one on each channel that it is on.
+fn radios<'a>(
+    config: &'a SimulationConfig,
+    channels: &[EtherThread],
+    node: usize,
+) -> Vec<OwnRadio<'a>> {
+    let on = channels.iter().enumerate().filter(|(channel, _)| config.is_on(node, *channel));
+    on.map(|(channel, ether)| OwnRadio {
+        name: config.channel_name(channel),
+        ether: ether.address(),
+    })
+    .collect()
 }

@@ -131,15 +131,23 @@ pub(crate) fn loss_matrix<'py>(
     Ok(PyArray2::from_vec2(py, &loss)?)
 }
 
-/// Nodes by index: name and position. Links by index: from, to, loss.
-type Mesh = (Vec<(String, Option<(f64, f64, f64)>)>, Vec<(usize, usize, f64)>);
+/// Nodes by index: name and position. Links by index: from, to, loss, and the names of the channels
+/// that they are on, if there are several.
+type Mesh = (Vec<(String, Option<(f64, f64, f64)>)>, Vec<(usize, usize, f64, Vec<String>)>);
 
 /// Returns the nodes of a scenario and its directed links.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed=None))]
 pub(crate) fn mesh(scenario: &Bound<'_, PyAny>, seed: Option<&Bound<'_, PyAny>>) -> PyResult<Mesh> {
     let scenario = read(scenario, seed, None, None)?;
-    let links = scenario.loss().links().map(|link| (link.from.0, link.to.0, link.loss)).collect();
+    let channels = scenario.link_channels();
+    let links = scenario.loss();
+    let links = links.links().map(|link| {
+        let on = channels.get(&(link.from.0, link.to.0)).into_iter().flatten();
+        let names = on.map(|name| (*name).to_owned()).collect();
+        (link.from.0, link.to.0, link.loss, names)
+    });
+    let links = links.collect();
     let position = |node: &Node| node.position.map(|at| (at.x, at.y, at.z));
     let nodes = scenario.nodes.iter().map(|node| (node.name.clone(), position(node))).collect();
     Ok((nodes, links))

@@ -16,14 +16,16 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Observer that writes every event while the simulation runs. It keeps one frame and a summary for
-/// each node in memory.
+/// each port in memory.
 pub struct EventLines<W: Write> {
     out: W,
     names: Vec<String>,
+    /// Name of each channel, if there are several.
+    channels: Vec<Option<String>>,
     cipher: Cipher,
     scratch: Vec<u8>,
-    /// Contents of each node's latest frame, for the nodes that hear it.
-    latest: Vec<Option<Content>>,
+    /// Contents of each node's latest frame on each channel, for the nodes that hear it.
+    latest: Vec<Vec<Option<Content>>>,
 }
 
 /// Header fields and summary of an ncmesh frame.
@@ -41,6 +43,8 @@ struct Line<'a> {
     time_ns: u64,
     node: &'a str,
     kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channel: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sender: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,8 +81,11 @@ impl<W: Write> EventLines<W> {
     pub fn new(out: W, config: &SimulationConfig) -> Self {
         let names = config.names.clone();
         let cipher = config.cipher();
-        let latest = vec![None; names.len()];
-        Self { out, names, cipher, scratch: Vec::new(), latest }
+        let channels = 0..=config.channels.len();
+        let channels: Vec<Option<String>> =
+            channels.map(|channel| config.channel_name(channel).map(str::to_owned)).collect();
+        let latest = vec![vec![None; names.len()]; channels.len()];
+        Self { out, names, channels, cipher, scratch: Vec::new(), latest }
     }
 
     /// Opens a frame and returns its contents; `None` if it is not an ncmesh frame of this mesh.
@@ -98,19 +105,20 @@ impl<W: Write> EventLines<W> {
         let node = self.names[event.node].as_str();
         let base = Line { time_ns: event.at.as_nanos(), node, ..Line::default() };
         Some(match event.what {
-            What::Sent { to, frame } => {
-                let base = self.with_frame(base, event.node, frame);
+            What::Sent { channel, to, frame } => {
+                let base = self.with_frame(base, channel, event.node, frame);
                 Line { kind: "sent", to: to.map(name), ..base }
             }
-            What::Heard { from, frame, power } => {
-                let base = self.with_frame(base, from, frame);
+            What::Heard { channel, from, frame, power } => {
+                let base = self.with_frame(base, channel, from, frame);
                 Line { kind: "heard", power_dbm: power.map(Power::dbm), ..base }
             }
-            What::Reported { result, attempts, airtime_ns } => Line {
+            What::Reported { channel, result, attempts, airtime_ns } => Line {
                 kind: "reported",
                 result: Some(result_name(result)),
                 attempts: Some(attempts),
                 airtime_ns: Some(airtime_ns),
+                channel: self.channels[channel].as_deref(),
                 ..base
             },
             What::Happened(observation) => {
@@ -121,11 +129,18 @@ impl<W: Write> EventLines<W> {
         })
     }
 
-    /// Adds the contents of the latest frame of `sender` to a line.
-    fn with_frame<'a>(&'a self, line: Line<'a>, sender: usize, frame: &[u8]) -> Line<'a> {
-        let content = self.latest[sender];
+    /// Adds the contents of the latest frame of `sender` on a channel to a line.
+    fn with_frame<'a>(
+        &'a self,
+        line: Line<'a>,
+        channel: usize,
+        sender: usize,
+        frame: &[u8],
+    ) -> Line<'a> {
+        let content = self.latest[channel][sender];
         let summary = content.and_then(|content| content.summary);
         Line {
+            channel: self.channels[channel].as_deref(),
             sender: Some(&self.names[sender]),
             length: Some(frame.len()),
             salt: content.map(|content| content.salt.to_string()),
@@ -141,8 +156,8 @@ impl<W: Write> EventLines<W> {
 
 impl<W: Write> Observer for EventLines<W> {
     fn observe(&mut self, event: &Event<'_>) -> io::Result<()> {
-        if let What::Sent { frame, .. } = event.what {
-            self.latest[event.node] = self.read(frame);
+        if let What::Sent { channel, frame, .. } = event.what {
+            self.latest[channel][event.node] = self.read(frame);
         }
         let Some(line) = self.line(event) else { return Ok(()) };
         let text = serde_json::to_vec(&line)?;

@@ -32,7 +32,7 @@ pub use observe::{Event, Observer, Snapshot, What};
 pub use outcome::Outcome;
 pub use schemes::{Schemes, SchemesError};
 pub use simulation::{
-    Arrival, Disturbance, IpArrival, Knowledge, NewFile, Observed, Simulation, SimulationConfig,
-    SimulationError, StreamArrival, node_id,
+    Arrival, Disturbance, IpArrival, Knowledge, NewFile, Observed, Outage, Simulation,
+    SimulationConfig, SimulationError, StreamArrival, node_id,
 };
 pub use spent::{Part, Spent, SpentOn};

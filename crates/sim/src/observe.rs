@@ -29,6 +29,8 @@ pub enum What<'a> {
     /// The node was granted a transmission, and its first bit is on the air. Retransmissions by the
     /// MAC are not events of their own; [`Reported`](Self::Reported) counts them.
     Sent {
+        /// Channel that it is on: 0 for that of `[medium]`, then the further ones in their order.
+        channel: usize,
         /// Destination of a unicast frame; `None` for a broadcast frame.
         to: Option<NodeId>,
         /// The frame as it is on the air, sealed or not.
@@ -36,6 +38,8 @@ pub enum What<'a> {
     },
     /// The last bit of a frame arrived at the node.
     Heard {
+        /// Channel that it came on.
+        channel: usize,
         /// Node that transmitted it.
         from: usize,
         /// The frame as it was on the air.
@@ -43,8 +47,10 @@ pub enum What<'a> {
         /// Received power, if radios have positions.
         power: Option<Power>,
     },
-    /// The MAC reported on the frame that the node sent last.
+    /// The MAC reported on the frame that the node sent last on a channel.
     Reported {
+        /// The channel.
+        channel: usize,
         /// Result of the transmission.
         result: TxResult,
         /// Number of times that the frame was sent.
@@ -68,8 +74,8 @@ pub struct Snapshot<'a> {
     pub at: Instant,
     /// All nodes.
     pub hosts: &'a [Host],
-    /// The medium, with counters of each link.
-    pub medium: &'a Medium,
+    /// The medium of each channel, with counters of each link.
+    pub media: &'a [Medium],
 }
 
 /// Receiver of every event of a [`Simulation`](crate::Simulation), in the order of time.

@@ -15,7 +15,7 @@ use crate::host::{Host, Observation};
 use crate::observe::{Observer, Snapshot, What};
 use crate::observers::Observers;
 use crate::spent::Spent;
-pub use config::{Disturbance, Knowledge, SimulationConfig};
+pub use config::{Disturbance, Knowledge, Outage, SimulationConfig};
 pub use error::SimulationError;
 use ncmesh_engine::file::merkle;
 use ncmesh_engine::file::{Allowance, Manifest, Outgoing, SendError};
@@ -103,6 +103,8 @@ pub struct Simulation {
     now: Instant,
     /// When nodes move next; `None` if all stay where they are.
     next_move: Option<Instant>,
+    /// Number of outages of the configuration that have happened.
+    outages: usize,
     /// Buffer for the frame that is being filled.
     out: Vec<u8>,
     /// Whether the medium grants by the weight of offers, so that these must stay up to date.
@@ -113,8 +115,8 @@ pub struct Simulation {
     states: SharedStates,
     /// Time of the machine spent on each part, if it is measured.
     spent: Option<Spent>,
-    /// Service of each node's latest frame.
-    on_air: Vec<ServiceId>,
+    /// Service of each node's latest frame, by channel.
+    on_air: Vec<Vec<ServiceId>>,
 }
 
 /// A file to multicast.
@@ -152,8 +154,7 @@ impl Simulation {
         }
         config.check_channels()?;
 
-        let further = config.channels.iter().map(|channel| channel.medium.clone());
-        let media = core::iter::once(config.medium.clone()).chain(further).map(Medium::new);
+        let media = config.media().cloned().map(Medium::new);
         let mut simulation = Self {
             media: media.collect::<Result<_, _>>()?,
             ports: (0..radios).map(|node| config.ports(node)).collect(),
@@ -169,6 +170,7 @@ impl Simulation {
             stream_packets: Vec::new(),
             now: Instant::default(),
             next_move: config.mobility.as_ref().map(|mobility| Instant::default() + mobility.step),
+            outages: 0,
             out: Vec::new(),
             known: config.known_beforehand()?,
             states: SharedStates::default(),
@@ -177,7 +179,7 @@ impl Simulation {
                 MacConfig::Slotted { order: SlotOrder::Weight, .. }
             ),
             spent: config.time_parts.then(Spent::default),
-            on_air: vec![ServiceId(0); radios],
+            on_air: vec![vec![ServiceId(0); radios]; 1 + config.channels.len()],
             config,
         };
 
@@ -267,7 +269,7 @@ impl Simulation {
     /// Passes every event from now on to `observer`.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         if observer.next_look().is_some() {
-            self.media[0].count_links();
+            self.media.iter_mut().for_each(Medium::count_links);
         }
         self.observers.add(observer);
     }
@@ -290,7 +292,7 @@ impl Simulation {
     /// Shows the state at `at` to the observers that want to look at it.
     fn show(&mut self, at: Instant, is_last: bool) {
         let Self { hosts, media, observers, .. } = self;
-        observers.look(Snapshot { at, hosts, medium: &media[0] }, is_last);
+        observers.look(Snapshot { at, hosts, media }, is_last);
     }
 
     /// Changes the loss of a link.

@@ -107,7 +107,7 @@ impl Active<'_> {
         let port = self.port;
         let stack = &mut *self.stack;
         let on_air = stack.ports[port.index()].on_air.take();
-        let Some(OnAir { origin, kind, len, background }) = on_air else { return };
+        let Some(OnAir { origin, kind, len, background, .. }) = on_air else { return };
         let slot = origin.slot;
         let service = stack.service_of(slot);
         let state = &mut stack.ports[port.index()];
@@ -137,6 +137,7 @@ impl Active<'_> {
         if !self.stack.ports[port.index()].is_up {
             return None;
         }
+        self.stack.ports[port.index()].is_stuck = false;
 
         // A frame that was filled for this port when another was granted has waited long enough,
         // but hellos go before it.
@@ -170,7 +171,7 @@ impl Active<'_> {
                 _ if slot == slot::CONTROL => true,
                 Some(to) => {
                     let way = self.stack.ways.port_to(to);
-                    let is_elsewhere = way != port && self.stack.ports[way.index()].is_up;
+                    let is_elsewhere = way != port && self.stack.ports[way.index()].takes_frames();
                     if is_elsewhere {
                         self.let_wait(way, origin, filled, background, body);
                     }
@@ -577,7 +578,8 @@ impl Active<'_> {
         stack.control.peers.note_sent(stack.sealer.salt(), stack.sealer.counter());
         stack.counters.count_sent(service, filled.kind, out.len());
         let len = out.len();
-        let on_air = OnAir { origin, kind: filled.kind, len, background };
+        let since = stack.now;
+        let on_air = OnAir { origin, kind: filled.kind, len, background, since };
         stack.ports[port.index()].on_air = Some(on_air);
         let link = stack.control.links.on_mut(port);
         link.count_frame();
@@ -600,7 +602,7 @@ impl Active<'_> {
         let since = self.stack.now;
         let Filled { kind, to } = filled;
         let state = &mut self.stack.ports[port.index()];
-        if state.is_up {
+        if state.takes_frames() {
             let body = body.to_vec();
             state.waiting.push_back(Waiting { origin, kind, to, background, body, since });
         }
@@ -612,6 +614,13 @@ impl Active<'_> {
         for place in 0..self.stack.ports.len() {
             while let Some(old) = self.stack.ports[place].take_old(now) {
                 self.give_up(old.origin);
+            }
+            // An engine that serves no ports waits for the report of the last one. The only port of
+            // a node may be as slow as it likes: there is no other one to keep waiting.
+            let are_several = self.stack.ports.len() > 1;
+            let port = &mut self.stack.ports[place];
+            if let Some(stuck) = are_several.then(|| port.take_stuck(now)).flatten() {
+                self.give_up(stuck.origin);
             }
         }
     }

@@ -230,11 +230,12 @@ async fn experiment(
     }
 
     // The lag says how far the results can be trusted.
-    let EtherStatistics { lag_mean_ns, lag_max_ns, medium, .. } = lab.stop().await?;
+    let channels = lab.stop().await?;
+    let worst = |lag: fn(&EtherStatistics) -> u64| channels.iter().map(lag).max().unwrap_or(0);
     let lab = LabOutcome {
-        lag_mean_ms: lag_mean_ns as f64 / 1e6,
-        lag_max_ms: lag_max_ns as f64 / 1e6,
-        frames: medium.total().frames_sent,
+        lag_mean_ms: worst(|channel| channel.lag_mean_ns) as f64 / 1e6,
+        lag_max_ms: worst(|channel| channel.lag_max_ns) as f64 / 1e6,
+        frames: channels.iter().map(|channel| channel.medium.total().frames_sent).sum(),
         dir,
     };
 
@@ -487,7 +488,7 @@ impl From<LabError> for Failure {
     fn from(e: LabError) -> Self {
         let kind = match e {
             LabError::Api(e) => return e.into(),
-            LabError::Scenario(_) | LabError::Channels | LabError::TooLong { .. } => Kind::Config,
+            LabError::Scenario(_) | LabError::TooLong { .. } => Kind::Config,
             LabError::Directory(_) => Kind::File,
             LabError::Ports(_) => Kind::Usage,
             LabError::Unreachable { .. } => Kind::Receiver,

@@ -16,10 +16,14 @@ pub(crate) fn run(remote: &Remote, args: &TracerouteArgs) -> Result<(), Failure>
         return show::json(&path);
     }
 
-    let mut table = Table::new(["HOP", "NAME", "ID", "OUT", "BACK", "ETX", "RTT"]);
+    // Only the first hop has a port that is known, and only of a node with several.
+    let has_ports = path.hops.iter().any(|hop| hop.port.is_some());
+    let mut columns = vec!["HOP", "NAME", "ID", "OUT", "BACK", "ETX", "RTT"];
+    columns.extend(has_ports.then_some("PORT"));
+    let mut table = Table::new(columns);
     let share = |delivery: f64| format!("{:.0} %", delivery * 100.0);
     for (n, hop) in (1..).zip(&path.hops) {
-        table.row([
+        let mut row = vec![
             n.to_string(),
             hop.name.clone(),
             hop.id.to_string(),
@@ -27,7 +31,9 @@ pub(crate) fn run(remote: &Remote, args: &TracerouteArgs) -> Result<(), Failure>
             share(hop.delivery_back),
             format!("{:.2}", hop.etx),
             show::or_dash(hop.rtt_s.map(|s| format!("{:.1} ms", s * 1e3))),
-        ]);
+        ];
+        row.extend(has_ports.then(|| show::or_dash(hop.port.clone())));
+        table.row(row);
     }
 
     show::line(&table.to_string())?;

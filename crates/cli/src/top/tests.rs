@@ -12,7 +12,7 @@ use ratatui::backend::TestBackend;
 
 fn meta() -> Meta {
     let node = |id: u16, name: &str| Node { id, name: name.into(), position: None };
-    let link = |from, to| Link { from, to, loss: None };
+    let link = |from, to| Link { from, to, loss: None, ports: Vec::new() };
     Meta {
         schema: SCHEMA,
         source: Source::Daemon,

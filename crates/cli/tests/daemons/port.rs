@@ -190,7 +190,8 @@ fn ipv6_alone_is_enough_for_udp_and_said() {
 fn peers_are_reached_without_broadcast_and_one_side_need_not_name_the_other() {
     let Some(segment) = Segment::new(2) else { return };
     let dir = tempfile::tempdir().unwrap();
-    let named = "peers = [\"10.77.0.2:7117\", \"10.77.0.1:7117\", \"nowhere.invalid:1\"]";
+    let named = "peers = [\"10.77.0.2:7117\", \"10.77.0.1:7117\", \"nowhere.invalid:1\", \
+                 \"10.77.0.99:7117\"]";
     let mesh = mesh_of(&segment, dir.path(), &[named, "peers = []"]);
     carries_both(&segment, &mesh);
     assert_eq!(mesh[1].status().radio, "udp on mesh0, port 7117, peers: 1");
@@ -198,10 +199,15 @@ fn peers_are_reached_without_broadcast_and_one_side_need_not_name_the_other() {
     wait_until("the name is told", || {
         has_hint(&mesh[0], "peer \"nowhere.invalid:1\" cannot be resolved")
     });
-    // The path to it carries less than the interface.
+    // A host of this network that is not there holds up no frame for the others.
+    wait_until("the dead one is told", || {
+        has_hint(&mesh[0], "\"10.77.0.99:7117\": it is on the same network")
+    });
+    // The path to it carries less than the interface, or so a router says. Frames go all the same.
     segment.ip(1, "route replace 10.77.0.0/24 dev mesh0 mtu lock 1000");
     send(&mesh[0], "more", &contents(20_000, 2), "n2");
     wait_until("the path is told", || has_hint(&mesh[0], "set [radio] mtu = 972 on all nodes"));
+    wait_until("the file is there", || mesh[1].dir.join("inbox/more").exists());
 }
 
 #[test]

@@ -4,7 +4,9 @@ use crate::support::net::Segment;
 use crate::support::{INBOX, Node, assert_fails, contents, send, wait_until};
 use ncmesh_node::api::answers::Reloaded;
 use ncmesh_node::api::types::{Peer, PeerPort, PortState};
+use ncmesh_test_support::skip;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 /// Settings that the tests replace.
 const RADIO: &str = "[radio]\nkind = \"udp\"\ninterface = \"mesh0\"\nrate = \"8M\"\n";
@@ -73,6 +75,58 @@ fn a_file_arrives_though_the_cable_that_carries_it_is_pulled() {
 }
 
 #[test]
+fn ports_of_all_kinds_carry_side_by_side_and_each_is_enough() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    for cable in ["cable0", "vpn0", "six0"] {
+        segment.join(1, 2, cable);
+    }
+    for host in [1, 2] {
+        segment.ip(host, &format!("addr add 10.78.0.{host}/24 dev vpn0"));
+    }
+    // Frames without addresses, a broadcast address, an IPv6 group, and one end that names the
+    // other, as in a VPN. All have one UDP port, and one length of the longest frame.
+    let kinds = [
+        "interface = \"cable0\"",
+        "interface = \"mesh0\"\nkind = \"udp\"",
+        "interface = \"six0\"\ngroup = \"ff12::6e63:6d\"",
+        "interface = \"vpn0\"\npeers = [",
+    ];
+    let ports = |named: &str| -> String {
+        let port = |kind: &&str| format!("[[port]]\n{kind}\nrate = \"8M\"\nmtu = 1392\n");
+        kinds
+            .iter()
+            .map(port)
+            .collect::<String>()
+            .replace("peers = [", &format!("peers = [{named}]"))
+    };
+    let peers = ["\"10.78.0.2:7117\"", ""];
+    let mut pair =
+        [1, 2].map(|id: u16| node(&segment, dir.path(), id, &ports(peers[usize::from(id) - 1])));
+    pair.iter_mut().for_each(Node::start);
+    wait_until("both hear the other by all four", || {
+        ways(&pair[0], 2).len() == 4 && ways(&pair[1], 1).len() == 4
+    });
+    pair[0].wait_for_peers(&["n2"]);
+
+    // One after the other is pulled, and a file goes by one of those that are left.
+    for (number, pulled) in (1..).zip([None, Some("cable0"), Some("mesh0"), Some("six0")]) {
+        if let Some(pulled) = pulled {
+            segment.ip(1, &format!("link set {pulled} down"));
+            wait_until("it is down", || !port(&pair[0], pulled).up);
+        }
+        let name = format!("file{number}");
+        let bytes = contents(200_000, number);
+        send(&pair[0], &name, &bytes, "n2");
+        let arrived = pair[1].dir.join("inbox").join(&name);
+        wait_until("it is there", || arrived.exists());
+        assert_eq!(std::fs::read(arrived).unwrap(), bytes);
+    }
+    let left = ways(&pair[0], 2);
+    assert!(left.len() == 1 && left[0].port == "vpn0" && left[0].way, "{left:?}");
+}
+
+#[test]
 fn a_relay_with_two_ports_joins_two_cables() {
     let Some(segment) = Segment::new(3) else { return };
     let dir = tempfile::tempdir().unwrap();
@@ -100,6 +154,121 @@ fn a_relay_with_two_ports_joins_two_cables() {
         assert!(port.up && port.values.neighbors == 1 && frames > 300, "{port:?}");
     }
     assert_eq!(mesh[0].status().ports.len(), 1);
+}
+
+/// Each port hears what the other one sends, and what both of the neighbour send.
+#[test]
+fn two_ports_on_one_switch_carry_a_file() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    for host in [1, 2] {
+        let space = segment.host(host);
+        segment.ip(0, &format!("link add more{host} type veth peer name more0 netns {space}"));
+        segment.ip(0, &format!("link set more{host} master br0 up"));
+        segment.ip(host, "link set more0 up");
+    }
+    let mut pair = [1, 2].map(|id| node(&segment, dir.path(), id, &on(&["mesh0", "more0"])));
+    pair.iter_mut().for_each(Node::start);
+    pair[0].wait_for_peers(&["n2"]);
+    let bytes = contents(500_000, 6);
+    send(&pair[0], "file", &bytes, "n2");
+    let received = pair[1].wait_for_completion();
+    assert_eq!(std::fs::read(received.path.unwrap()).unwrap(), bytes);
+    for node in &pair {
+        let status = node.status();
+        assert!(status.duplicates.is_empty() && status.hints.is_empty(), "{:?}", status.hints);
+    }
+}
+
+/// A routing daemon of another mesh, which ends with the test.
+struct Babel(Child);
+
+impl Babel {
+    /// Starts babeld on these interfaces of a host, which tells its address 10.99.0.`host`.
+    fn start(segment: &Segment, dir: &Path, host: usize, interfaces: &[&str]) -> Self {
+        segment.ip(host, "link set lo up");
+        segment.ip(host, &format!("addr add 10.99.0.{host}/32 dev lo"));
+        let forwards = segment.run(host, "sysctl -q -w net.ipv4.ip_forward=1");
+        assert!(forwards.status.success(), "{forwards:?}");
+        let file = |name: &str| dir.join(format!("babel{host}.{name}"));
+        let mut babeld = Command::new("ip");
+        babeld.args(["netns", "exec", segment.host(host), "babeld"]);
+        babeld.arg("-I").arg(file("pid")).arg("-S").arg(file("state"));
+        babeld.arg("-L").arg(file("log")).args(["-C", "redistribute local ip 10.99.0.0/24 allow"]);
+        babeld.args(["-C", "redistribute local deny"]).args(interfaces).stdin(Stdio::null());
+        Self(babeld.spawn().unwrap())
+    }
+}
+
+impl Drop for Babel {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn babel_routes_over_the_interfaces_that_carry_the_mesh() {
+    if Command::new("babeld").arg("-V").output().is_err() {
+        return skip("babeld is not installed");
+    }
+    let Some(segment) = Segment::new(3) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    segment.join(1, 2, "left");
+    segment.join(2, 3, "right");
+    let cables = [vec!["left"], vec!["left", "right"], vec!["right"]];
+    let _babel: Vec<Babel> = (1..)
+        .zip(&cables)
+        .map(|(host, cables)| Babel::start(&segment, dir.path(), host, cables))
+        .collect();
+    let mut mesh: Vec<Node> = (1..)
+        .zip(&cables)
+        .map(|(id, cables)| node(&segment, dir.path(), id, &on(cables)))
+        .collect();
+    mesh.iter_mut().for_each(Node::start);
+    mesh[0].wait_for_peers(&["n2", "n3"]);
+
+    // Both carry from end to end at the same time.
+    let routes = || segment.run(1, "ip route show 10.99.0.3").stdout;
+    wait_until("babel knows the way", || {
+        String::from_utf8_lossy(&routes()).contains("proto babel")
+    });
+    let bytes = contents(1_000_000, 4);
+    send(&mesh[0], "file", &bytes, "n3");
+    let ping = segment.run(1, "ping -n -c 5 -i 0.2 -W 5 -I 10.99.0.1 10.99.0.3");
+    assert!(ping.status.success(), "{ping:?}");
+    let received = mesh[2].wait_for_completion();
+    assert_eq!(std::fs::read(received.path.unwrap()).unwrap(), bytes);
+    assert!(!routes().is_empty(), "the route is still there");
+}
+
+#[test]
+fn an_interface_that_is_given_the_name_of_another_ports_is_that_ports() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let pair = pair(&segment, dir.path(), &on(&["cable0", "cable1"]));
+    let rename = |old: &str, new: &str| {
+        segment.ip(1, &format!("link set {old} down"));
+        segment.ip(1, &format!("link set {old} name {new}"));
+        segment.ip(1, &format!("link set {new} up"));
+    };
+    rename("cable0", "spare");
+    rename("cable1", "cable0");
+    wait_until("one port has it, and the other none", || {
+        port(&pair[0], "cable0").up && !port(&pair[0], "cable1").up
+    });
+    let hints = pair[0].status().hints;
+    assert!(hints.iter().any(|hint| hint.contains("cable1 is called cable0 now")), "{hints:?}");
+
+    rename("spare", "cable1");
+    wait_until("both hear the other on both cables", || {
+        ways(&pair[0], 2).len() == 2 && ways(&pair[1], 1).len() == 2
+    });
+    let bytes = contents(200_000, 5);
+    send(&pair[0], "file", &bytes, "n2");
+    let received = pair[1].wait_for_completion();
+    assert_eq!(std::fs::read(received.path.unwrap()).unwrap(), bytes);
 }
 
 #[test]

@@ -184,12 +184,6 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     let deep = dir.path().join("d".repeat(100));
     fails(&output(&["--dir", deep.to_str().unwrap()]), 5, "too long for a socket's path");
     fails(&ncmesh("lab", "nothing.toml", &[]).output().unwrap(), 3, "nothing.toml");
-    let channels = dir.path().join("channels.toml");
-    let pair = std::fs::read_to_string(scenario_file("pair.toml")).unwrap();
-    let cable = "[[channel]]\nname = \"c\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nwired = true\n";
-    std::fs::write(&channels, format!("{pair}\n{cable}channel = \"c\"\n")).unwrap();
-    let refused = ncmesh("lab", channels.to_str().unwrap(), &[]).output().unwrap();
-    fails(&refused, 3, "the lab has one channel");
     let hidden = dir.path().join(".hidden");
     std::fs::write(&hidden, "x").unwrap();
     for command in ["lab", "simulate"] {

@@ -2,6 +2,7 @@
 //! itself.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+mod channels;
 mod command;
 mod crashes;
 mod crossing;

@@ -73,7 +73,7 @@ async fn measured(scenario: &Scenario, scheme: &str) -> f64 {
         }
         let running = lab.begin_flows().await.unwrap();
         let outcome = lab.finish_flows(running).await.unwrap();
-        let lag_s = lab.stop().await.unwrap().lag_mean_ns as f64 * 1e-9;
+        let lag_s = lab.stop().await.unwrap()[0].lag_mean_ns as f64 * 1e-9;
         if lag_s <= max_lag_s {
             return total(&outcome);
         }

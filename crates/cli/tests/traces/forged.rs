@@ -38,7 +38,7 @@ pub(crate) fn forge(dir: &Path, frames: &[Vec<u8>]) -> PathBuf {
     let out = BufWriter::new(File::create(&path).unwrap());
     let mut capture = Capture::new(out, &config(), &CapturePoints::Senders).unwrap();
     for (i, frame) in (0..).zip(frames) {
-        let what = What::Sent { to: None, frame };
+        let what = What::Sent { channel: 0, to: None, frame };
         capture.observe(&Event { at: Instant::from_nanos(i), node: 0, what }).unwrap();
     }
     capture.finish().unwrap();

@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// Version of the schema. Since version 2, what is not known is absent or null, not zero. Readers
-/// refuse newer ones, and those before [`OLDEST_SCHEMA`].
-pub const SCHEMA: u32 = 2;
+/// Version of the schema. Since version 2, what is not known is absent or null, not zero. Since
+/// version 3, links have ports. Readers refuse newer ones, and those before [`OLDEST_SCHEMA`].
+pub const SCHEMA: u32 = 3;
 
 /// Oldest version of the schema that can be read.
 pub const OLDEST_SCHEMA: u32 = 1;
@@ -112,6 +112,11 @@ pub struct Link {
     /// True share of the long frames that the channel loses, without collisions, 0 to 1; null if
     /// nobody knows.
     pub loss: Option<f64>,
+    /// Names of the ports by which it is heard, or of the channels that it is on; absent if there
+    /// is one only, or if they are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<String>>", optional)]
+    pub ports: Vec<String>,
 }
 
 /// A file being sent.

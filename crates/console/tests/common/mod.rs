@@ -24,7 +24,10 @@ pub(crate) fn meta() -> Meta {
             Node { id: 1, name: "<script>alert(1)</script>".into(), position },
             Node { id: 2, name: "b".into(), position: None },
         ],
-        links: vec![Link { from: 1, to: 2, loss: Some(0.25) }, Link { from: 2, to: 1, loss: None }],
+        links: vec![
+            Link { from: 1, to: 2, loss: Some(0.25), ports: vec!["wlan0".into(), "roof".into()] },
+            Link { from: 2, to: 1, loss: None, ports: Vec::new() },
+        ],
         transfers: vec![Transfer {
             id: "1-00000001".into(),
             name: "file".into(),

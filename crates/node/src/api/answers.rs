@@ -33,6 +33,11 @@ pub struct Hop {
     /// Median of measured round trips from this node to the end of the hop, s. Absent if none was
     /// measured, or nothing came back.
     pub rtt_s: Option<f64>,
+    /// Name of the port by which this node sends to it. Only of the first hop of a node with
+    /// several ports: other nodes do not tell theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub port: Option<String>,
 }
 
 /// Body of `POST /v1/paths/{node}`.

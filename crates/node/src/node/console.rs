@@ -204,7 +204,9 @@ impl Node {
             let is_new = !view.links.contains_key(link);
             if are_known && is_new && view.links.len() < MOST_LINKS {
                 view.links.insert(*link, view.meta.links.len());
-                view.meta.links.push(Link { from: link.0.0, to: link.1.0, loss: None });
+                let from = link.0.0;
+                let to = link.1.0;
+                view.meta.links.push(Link { from, to, loss: None, ports: Vec::new() });
             }
         }
 
@@ -218,6 +220,10 @@ impl Node {
                 table.heard[*place] = Some(counted.frames.into());
                 table.innovative[*place] = Some(counted.innovative.into());
                 table.redundant[*place] = Some(counted.redundant.into());
+                if self.ports.are_several() {
+                    let ways = self.ports.ways_to(*from, &self.stack).into_iter();
+                    view.meta.links[*place].ports = ways.map(|way| way.port).collect();
+                }
             }
         }
 

@@ -1,5 +1,6 @@
 //! The mesh as a NetJSON NetworkGraph (draft-interop-netjson).
 
+use crate::api::types::PeerPort;
 use ncmesh_engine::name::is_node_name;
 use ncmesh_engine::topology::{Position, Topology};
 use ncmesh_wire::NodeId;
@@ -15,8 +16,14 @@ const DEAD_COST: f64 = 4096.0;
 /// Nodes are called by their names, so that a reader finds them under what people call them. One
 /// whose name another has too, or that is none, is called `#` and its number.
 ///
-/// `label` is what `router` calls itself, in place of its name.
-pub(super) fn network_graph(topology: &Topology, router: NodeId, label: Option<&str>) -> Value {
+/// `label` is what `router` calls itself, instead of its name. `ways` has the ports of `router` by
+/// which it hears each neighbour; it is empty if there is one port only.
+pub(super) fn network_graph(
+    topology: &Topology,
+    router: NodeId,
+    label: Option<&str>,
+    ways: &BTreeMap<NodeId, Vec<PeerPort>>,
+) -> Value {
     // Names are counted first: one that several nodes have would make two nodes one.
     let mut named: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, state) in topology.states() {
@@ -50,11 +57,22 @@ pub(super) fn network_graph(topology: &Topology, router: NodeId, label: Option<&
             // Where nothing comes back the cost is infinite, which JSON cannot say; so it is
             // bounded.
             let etx = 1.0 / (delivery * topology.delivery(to, from));
+            let mut properties = Map::from_iter([("delivery".to_owned(), json!(delivery))]);
+            // A node knows its own ports: those on which it hears, and that by which it sends.
+            if let Some(heard) = ways.get(&from).filter(|_| to == router) {
+                let ports: Vec<&str> = heard.iter().map(|way| way.port.as_str()).collect();
+                properties.insert("ports".into(), json!(ports));
+            }
+            let mut sent = ways.get(&to).into_iter().flatten().filter(|way| way.way);
+            if let Some(way) = sent.next().filter(|_| from == router) {
+                properties.insert("port".into(), json!(way.port));
+            }
+
             json!({
                 "source": id(from),
                 "target": id(to),
                 "cost": etx.min(DEAD_COST),
-                "properties": {"delivery": delivery},
+                "properties": properties,
             })
         })
     });
@@ -95,9 +113,28 @@ mod tests {
         topology
     }
 
+    fn no_ways() -> BTreeMap<NodeId, Vec<PeerPort>> {
+        BTreeMap::new()
+    }
+
+    #[test]
+    fn the_ports_of_the_router_are_those_of_its_own_links() {
+        let way = |port: &str, way| PeerPort { port: port.into(), delivery_from: 0.9, way };
+        let ways = BTreeMap::from([(NodeId(2), vec![way("wlan0", false), way("roof", true)])]);
+        let graph = network_graph(&topology(["a", "b", "c", "d"]), NodeId(1), None, &ways);
+        let of = |source: &str, target: &str| {
+            let links = graph["links"].as_array().unwrap().iter();
+            let mut found = links.filter(|l| l["source"] == source && l["target"] == target);
+            found.next().unwrap()["properties"].clone()
+        };
+        assert_eq!(of("b", "a"), json!({"delivery": 0.5, "ports": ["wlan0", "roof"]}));
+        assert_eq!(of("a", "b"), json!({"delivery": 0.8, "port": "roof"}));
+        assert_eq!(of("c", "b"), json!({"delivery": 0.5}));
+    }
+
     #[test]
     fn costs_are_etx_of_both_directions() {
-        let graph = network_graph(&topology(["a", "b", "c", "d"]), NodeId(1), None);
+        let graph = network_graph(&topology(["a", "b", "c", "d"]), NodeId(1), None, &no_ways());
         let link = |link: &Value| {
             let cost = link["cost"].as_f64().unwrap();
             let delivery = link["properties"]["delivery"].as_f64().unwrap();
@@ -111,7 +148,8 @@ mod tests {
     /// The simulator reads the recorded graph back by name, in its own tests.
     #[test]
     fn the_graph_is_the_one_that_the_simulator_reads() {
-        let graph = network_graph(&topology(["roof-east", "barn", "n7", "shop"]), NodeId(2), None);
+        let topology = topology(["roof-east", "barn", "n7", "shop"]);
+        let graph = network_graph(&topology, NodeId(2), None, &no_ways());
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/tests/data/daemon.json");
         let recorded: Value =
             serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
@@ -125,7 +163,8 @@ mod tests {
 
     #[test]
     fn nodes_that_cannot_be_told_by_name_are_called_by_number() {
-        let graph = network_graph(&topology(["twin", "twin", "#4", "d"]), NodeId(1), None);
+        let twins = topology(["twin", "twin", "#4", "d"]);
+        let graph = network_graph(&twins, NodeId(1), None, &no_ways());
         let ids: Vec<_> = (0..4).map(|node| graph["nodes"][node]["id"].clone()).collect();
         assert_eq!(ids, ["#1", "#2", "#3", "d"]);
         assert_eq!(
@@ -136,7 +175,8 @@ mod tests {
         earth.profile.position = Position::earth(52.5, 13.4);
         let mut topology = Topology::new(0.05);
         topology.learn(NodeId(9), earth);
-        let place = &network_graph(&topology, NodeId(9), None)["nodes"][0]["properties"];
+        let place =
+            &network_graph(&topology, NodeId(9), None, &no_ways())["nodes"][0]["properties"];
         assert_eq!(*place, json!({"node": 9, "latitude": 52.5, "longitude": 13.4}));
     }
 }

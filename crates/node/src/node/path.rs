@@ -29,7 +29,8 @@ fn hops(
             let (delivery, delivery_back) =
                 (topology.delivery(from, *to), topology.delivery(*to, from));
             let etx = 1.0 / Metric::Unicast.success(delivery, delivery_back);
-            Hop { id: to.0, name: name_of(*to), delivery, delivery_back, etx, rtt_s: None }
+            let name = name_of(*to);
+            Hop { id: to.0, name, delivery, delivery_back, etx, rtt_s: None, port: None }
         })
         .collect()
 }
@@ -55,6 +56,7 @@ mod tests {
             delivery_back,
             etx,
             rtt_s: None,
+            port: None,
         };
         assert_eq!(hops, [hop(2, 0.8, 0.5, 2.5), hop(3, 0.25, 1.0, 4.0)]);
     }

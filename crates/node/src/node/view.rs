@@ -283,7 +283,9 @@ impl Node {
     #[must_use]
     pub fn topology(&self) -> Value {
         let label = self.configuration.display_name.as_deref();
-        graph::network_graph(self.stack.topology(), self.id(), label)
+        let heard = self.stack.inbound().filter(|_| self.ports.are_several());
+        let ways = heard.map(|(node, _)| (node, self.ports.ways_to(node, &self.stack)));
+        graph::network_graph(self.stack.topology(), self.id(), label, &ways.collect())
     }
 
     /// `GET /v1/transfers`: parts whose sources are gone, then the others, oldest
@@ -384,7 +386,12 @@ impl Node {
     /// # Errors
     /// Errors of a receiver of that name: it is unknown, unreachable or this node.
     pub fn path_to(&self, name: &str) -> Result<Path, ApiError> {
-        Ok(path::path_to(&self.stack, self.resolve_name(name)?))
+        let mut path = path::path_to(&self.stack, self.resolve_name(name)?);
+        if let Some(first) = path.hops.first_mut().filter(|_| self.ports.are_several()) {
+            let ways = self.ports.ways_to(NodeId(first.id), &self.stack);
+            first.port = ways.into_iter().find(|way| way.way).map(|way| way.port);
+        }
+        Ok(path)
     }
 
     /// `GET /v1/device`: the node as a NetJSON DeviceMonitoring object.

@@ -68,6 +68,10 @@ pub(super) struct Interface {
     mtu: usize,
     addresses: Vec<Address>,
     link_local: Vec<Ipv6Addr>,
+    /// Networks whose hosts are reached without a router.
+    networks: BTreeSet<Network>,
+    /// Whether the kernel asks for hardware addresses on it.
+    resolves: bool,
     /// Neighbours to whom a frame goes out at once.
     resolved: BTreeSet<IpAddr>,
 }
@@ -79,6 +83,30 @@ pub(super) struct Address {
     pub(super) own: Ipv4Addr,
     /// Its broadcast address, if it has one.
     pub(super) broadcast: Option<Ipv4Addr>,
+}
+
+/// Addresses that begin with the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Network {
+    address: IpAddr,
+    /// Number of the bits.
+    prefix: u8,
+}
+
+impl Network {
+    /// Returns whether an address is in this network.
+    fn contains(self, other: IpAddr) -> bool {
+        let differ = match (self.address, other) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                (own.to_bits() ^ other.to_bits()).leading_zeros()
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                (own.to_bits() ^ other.to_bits()).leading_zeros()
+            }
+            _ => return false,
+        };
+        differ >= u32::from(self.prefix)
+    }
 }
 
 /// Reason why an interface cannot send.
@@ -105,7 +133,9 @@ pub(super) enum Trouble {
 /// Effect of a message of the kernel on the keeper of this state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Applied {
-    /// All there is to know is known.
+    /// It tells of other interfaces, or of neighbours, which matter when a frame is sent.
+    Elsewhere,
+    /// It tells of this interface, and all there is to know is known.
     Known,
     /// Another interface took the name, or may fit the pattern: all is to be asked for.
     Replaced,
@@ -128,6 +158,8 @@ impl Interface {
             mtu: 0,
             addresses: Vec::new(),
             link_local: Vec::new(),
+            networks: BTreeSet::new(),
+            resolves: false,
             resolved: BTreeSet::new(),
         }
     }
@@ -201,6 +233,15 @@ impl Interface {
         self.resolved.contains(&neighbour)
     }
 
+    /// Returns whether a frame to this address would wait in the kernel: it is on this link, and
+    /// its hardware address is not known.
+    pub(super) fn must_ask_for(&self, address: IpAddr) -> bool {
+        let is_here = || self.networks.iter().any(|network| network.contains(address));
+        let is_everyone = |own: &Address| own.broadcast.map(IpAddr::V4) == Some(address);
+        let is_one = || !address.is_multicast() && !self.addresses.iter().any(is_everyone);
+        self.resolves && !self.is_resolved(address) && is_here() && is_one()
+    }
+
     /// Returns what keeps it from sending, whatever kind of frames.
     pub(super) fn trouble(&self) -> Option<Trouble> {
         match self {
@@ -224,36 +265,28 @@ impl Interface {
             {
                 self.part_of = None;
                 self.controller = None;
+                return Applied::Known;
             }
             Message::DelLink(link) if self.index == Some(link.header.index) => {
                 return self.lose(None);
             }
-            // The IPv6 addresses that matter are link-local ones, which hellos carry.
-            Message::NewAddress(address)
-                if self.index == Some(address.header.index)
-                    && address.header.family == AddressFamily::Inet6 =>
-            {
-                self.link_local_changed(address);
-            }
             Message::NewAddress(address) if self.index == Some(address.header.index) => {
-                if let Some(address) = parse_address(address)
-                    && !self.addresses.contains(&address)
-                {
-                    // The same address with another broadcast address is a change, not a second
-                    // one.
-                    self.addresses.retain(|known| known.own != address.own);
-                    self.addresses.push(address);
-                }
+                self.address_came(address);
+                return Applied::Known;
             }
             // One message may be of either kind, and each list drops only its own.
             Message::DelAddress(address) if self.index == Some(address.header.index) => {
+                self.networks.retain(|network| Some(*network) != parse_network(address));
                 if let Some(gone) = parse_link_local(address) {
                     self.link_local.retain(|known| *known != gone);
                 }
                 if let Some(gone) = parse_address(address) {
                     self.addresses.retain(|known| known.own != gone.own);
                 }
+                return Applied::Known;
             }
+            // The ports of a bridge decide which interface may be meant instead.
+            Message::DelLink(_) if self.is_bridge => return Applied::Known,
             // Entries of other interfaces are left out, so that the set stays as small as the
             // neighbourhood.
             Message::NewNeighbour(entry) if self.index == Some(entry.header.ifindex) => {
@@ -267,7 +300,23 @@ impl Interface {
             // Messages of other interfaces, and of kinds that do not matter here.
             _ => {}
         }
-        Applied::Known
+        Applied::Elsewhere
+    }
+
+    /// Takes an address of the interface.
+    fn address_came(&mut self, message: &AddressMessage) {
+        self.networks.extend(parse_network(message));
+        // The IPv6 addresses that matter are link-local ones, which hellos carry.
+        if message.header.family == AddressFamily::Inet6 {
+            return self.link_local_changed(message);
+        }
+        if let Some(address) = parse_address(message)
+            && !self.addresses.contains(&address)
+        {
+            // The same address with another broadcast address is a change, not a second one.
+            self.addresses.retain(|known| known.own != address.own);
+            self.addresses.push(address);
+        }
     }
 
     /// Takes an IPv6 address, unless the kernel still asks whether another host has it.
@@ -282,12 +331,15 @@ impl Interface {
     }
 
     fn link_changed(&mut self, link: &LinkMessage) -> Applied {
+        // A bridge looks at the ports that come and go.
+        let elsewhere = if self.is_bridge { Applied::Known } else { Applied::Elsewhere };
         // Bridges tell of their ports in messages that have not all attributes.
         if link.header.interface_family == AddressFamily::Bridge {
-            if self.index == Some(link.header.index) {
-                self.part_of = Some(InfoPortKind::Bridge);
-                self.controller = controller(link).or(self.controller);
+            if self.index != Some(link.header.index) {
+                return elsewhere;
             }
+            self.part_of = Some(InfoPortKind::Bridge);
+            self.controller = controller(link).or(self.controller);
             return Applied::Known;
         }
 
@@ -298,15 +350,15 @@ impl Interface {
         // The configuration has a name, and the kernel's messages have an index. A name can move to
         // another interface, and an interface can change its name.
         let index = link.header.index;
-        let Some(name) = name else { return Applied::Known };
+        let Some(name) = name else { return elsewhere };
 
         let is_taken = self.index == Some(index);
         if !fits(&self.wanted, name) {
-            return if is_taken { self.lose(Some(name.clone())) } else { Applied::Known };
+            return if is_taken { self.lose(Some(name.clone())) } else { elsewhere };
         }
         // The first one that fits a pattern stays. A plain name is that of one interface.
         if !is_taken && self.index.is_some() && is_pattern(&self.wanted) {
-            return Applied::Known;
+            return elsewhere;
         }
 
         // Another interface has none of the addresses of the last one.
@@ -319,9 +371,16 @@ impl Interface {
         self.name.clone_from(name);
         self.is_up = link.header.flags.contains(LinkFlags::Up);
         self.has_carrier = link.header.flags.contains(LinkFlags::LowerUp);
+        // An event of a Wi-Fi driver has name and flags alone, and says nothing of what is missing.
+        let is_whole = link.attributes.iter().any(|a| matches!(a, LinkAttribute::Mtu(_)));
+        if !is_whole {
+            return if is_another { Applied::Replaced } else { Applied::Known };
+        }
+
         // Frames of Ethernet need a MAC address of six bytes; a tunnel or a modem may have another
         // kind.
         let is_ethernet = link.header.link_layer_type == LinkLayerType::Ether;
+        self.resolves = is_ethernet && !link.header.flags.contains(LinkFlags::Noarp);
         for attribute in &link.attributes {
             match attribute {
                 LinkAttribute::Mtu(mtu) => self.mtu = *mtu as usize,
@@ -464,6 +523,15 @@ fn parse_link_local(message: &AddressMessage) -> Option<Ipv6Addr> {
     })
 }
 
+/// Returns the network of an address. On a point-to-point interface it is that of the far end.
+fn parse_network(message: &AddressMessage) -> Option<Network> {
+    let prefix = message.header.prefix_len;
+    message.attributes.iter().find_map(|attribute| match attribute {
+        AddressAttribute::Address(address) => Some(Network { address: *address, prefix }),
+        _ => None,
+    })
+}
+
 /// Returns whether a name of the configuration stands for several.
 pub(super) fn is_pattern(name: &str) -> bool {
     name.contains('*')
@@ -599,7 +667,7 @@ mod tests {
         wlan.apply(&Message::NewLink(link(1, "eth0", UP)));
         assert_eq!(wlan.index(), None);
         assert_eq!(wlan.apply(&Message::NewLink(link(3, "wlan1", UP))), Applied::Replaced);
-        assert_eq!(wlan.apply(&Message::NewLink(link(2, "wlan0", UP))), Applied::Known);
+        assert_eq!(wlan.apply(&Message::NewLink(link(2, "wlan0", UP))), Applied::Elsewhere);
         assert_eq!((wlan.index(), wlan.name()), (Some(3), "wlan1"));
         // Another name that fits is no reason to change.
         assert_eq!(wlan.apply(&Message::NewLink(link(3, "wlan7", UP))), Applied::Known);
@@ -634,6 +702,71 @@ mod tests {
         left.header.interface_family = AddressFamily::Bridge;
         wlan.apply(&Message::DelLink(left));
         assert!(!wlan.is_bridge_port() && wlan.index() == Some(2) && wlan.mac().is_some());
+    }
+
+    #[test]
+    fn an_event_of_a_driver_changes_no_more_than_it_tells() {
+        let mut wlan = Interface::new("wlan0");
+        let mut port = link(2, "wlan0", UP);
+        port.header.link_layer_type = LinkLayerType::Ether;
+        port.attributes.push(LinkAttribute::Address(vec![2, 0, 0, 0, 0, 7]));
+        port.attributes.push(LinkAttribute::Controller(9));
+        let bridge = vec![LinkInfo::PortKind(InfoPortKind::Bridge)];
+        port.attributes.push(LinkAttribute::LinkInfo(bridge));
+        wlan.apply(&Message::NewLink(port));
+        // Wireless extensions tell of a scan with the name alone.
+        let mut event = link(2, "wlan0", UP);
+        event.attributes.truncate(1);
+        assert_eq!(wlan.apply(&Message::NewLink(event)), Applied::Known);
+        assert!(wlan.is_bridge_port() && wlan.mac().is_some() && wlan.mtu() == 1500);
+        let occupied = Occupied { index: 2, bridge: Some(9) };
+        assert_eq!(wlan.occupied(), Some(occupied));
+    }
+
+    #[test]
+    fn what_is_told_of_others_is_no_change() {
+        let mut wlan = Interface::new("wlan0");
+        wlan.apply(&Message::NewLink(link(2, "wlan0", UP)));
+        for message in [
+            Message::NewLink(link(1, "eth0", UP)),
+            Message::DelLink(link(1, "eth0", UP)),
+            Message::NewAddress(address(1, OWN)),
+            Message::NewNeighbour(neighbour(2, NeighbourState::Reachable)),
+            Message::DelNeighbour(neighbour(2, NeighbourState::Reachable)),
+        ] {
+            assert_eq!(wlan.apply(&message), Applied::Elsewhere, "{message:?}");
+        }
+        assert_eq!(wlan.apply(&Message::NewAddress(address(2, OWN))), Applied::Known);
+    }
+
+    #[test]
+    fn a_frame_waits_for_the_hardware_address_of_a_host_on_this_link_only() {
+        let mut wlan = Interface::new("wlan0");
+        let mut ethernet = link(2, "wlan0", UP);
+        ethernet.header.link_layer_type = LinkLayerType::Ether;
+        wlan.apply(&Message::NewLink(ethernet.clone()));
+        let mut own = address(2, OWN);
+        own.header.prefix_len = 24;
+        own.attributes.push(AddressAttribute::Address(OWN.into()));
+        wlan.apply(&Message::NewAddress(own.clone()));
+
+        let far = Ipv4Addr::new(192, 0, 2, 7);
+        let everyone = Ipv4Addr::new(10, 0, 0, 255);
+        let asks = |wlan: &Interface| {
+            [PEER, far, everyone].map(|address| wlan.must_ask_for(address.into()))
+        };
+        assert_eq!(asks(&wlan), [true, false, false]);
+        wlan.apply(&Message::NewNeighbour(neighbour(2, NeighbourState::Reachable)));
+        assert_eq!(asks(&wlan), [false; 3]);
+        wlan.apply(&Message::NewNeighbour(neighbour(2, NeighbourState::Failed)));
+        assert_eq!(asks(&wlan), [true, false, false]);
+        // Without the network it is behind a router, and on a tunnel the kernel asks for nothing.
+        wlan.apply(&Message::DelAddress(own.clone()));
+        assert_eq!(asks(&wlan), [false; 3]);
+        wlan.apply(&Message::NewAddress(own));
+        ethernet.header.flags |= LinkFlags::Noarp;
+        wlan.apply(&Message::NewLink(ethernet));
+        assert_eq!(asks(&wlan), [false; 3]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! The outcome follows as [`RadioEvent::Report`]. At most one frame therefore waits in a radio.
 
 pub mod air;
+mod hints;
 mod interface;
 mod link;
 mod nl80211;

@@ -12,7 +12,7 @@ use crate::config::PortPlace;
 use nix::ifaddrs::getifaddrs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::time::{Duration, Instant};
 use tokio::net::lookup_host;
 use tokio::sync::mpsc;
@@ -25,6 +25,10 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_GUESTS: usize = 16;
 /// Time after its last authentic frame for which a guest gets frames.
 const GUEST_TIME: Duration = Duration::from_secs(30);
+/// Questions in vain for the hardware address of a peer after which it is told.
+const ASKED_IN_VAIN: u32 = 2;
+/// Least time between two looks at the path to a peer.
+const PATH_INTERVAL: Duration = Duration::from_secs(10);
 /// Bytes that go to an address without proof for each that came (RFC 9000, section 8.1).
 const CREDIT: usize = 3;
 
@@ -43,6 +47,10 @@ struct Peer {
     name: String,
     address: Option<SocketAddr>,
     trouble: Option<Trouble>,
+    /// How often its hardware address was asked for in vain.
+    asked: u32,
+    /// When the path to it was looked at last.
+    looked_at: Option<Instant>,
 }
 
 /// Address from which a node sends that this one cannot name.
@@ -76,9 +84,11 @@ enum Trouble {
     Unresolved(String),
     /// It is this node.
     Own,
+    /// It is on the same network and does not tell its hardware address.
+    Silent,
     /// The kernel refuses to send to it.
     Refused(String),
-    /// The path did not carry a frame of `length` bytes, but packets of `mtu` bytes, if known.
+    /// The path carries packets of `mtu` bytes, if known, and a frame of `length` bytes was longer.
     TooLong {
         length: usize,
         mtu: Option<u32>,
@@ -94,7 +104,13 @@ struct Resolved {
 impl Peers {
     /// Begins to resolve names. Call it within a tokio runtime.
     pub(super) fn new(names: &[String]) -> Self {
-        let peer = |name: &String| Peer { name: name.clone(), address: None, trouble: None };
+        let peer = |name: &String| Peer {
+            name: name.clone(),
+            address: None,
+            trouble: None,
+            asked: 0,
+            looked_at: None,
+        };
         let (answers, news) = mpsc::channel(1);
         let resolver = tokio::spawn(resolve(names.to_vec(), answers));
         let peers = names.iter().map(peer).collect();
@@ -123,6 +139,7 @@ impl Peers {
     /// Notes that an authentic frame came.
     pub(super) fn vouch(&mut self, heard: Heard, now: Instant) {
         let Heard { from, length, is_proven } = heard;
+        let from = canonical(from);
         // A named peer needs no proof: the configuration vouches for it.
         if self.peers.iter().any(|peer| peer.address == Some(from)) {
             return;
@@ -162,6 +179,7 @@ impl Peers {
         let Some(peer) = self.peers.get_mut(peer) else { return };
         match address {
             Ok(address) => {
+                let address = canonical(address);
                 // A peer that resolves to this node would hear its own frames.
                 let is_own = address.port() == port && is_of_this_host(address.ip());
                 let is_same = peer.address.replace(address) == Some(address);
@@ -184,33 +202,47 @@ impl Peers {
         to: SocketAddr,
         length: usize,
         sent: &io::Result<()>,
+        now: Instant,
     ) -> bool {
         let is_too_long =
             |e: &io::Error| e.raw_os_error() == Some(rustix::io::Errno::MSGSIZE.raw_os_error());
+        let to = canonical(to);
         let Some(peer) = self.peers.iter_mut().find(|peer| peer.address == Some(to)) else {
             return false;
         };
+
         // A full buffer says nothing of the peer.
         let trouble = match sent {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return false,
             Err(e) if is_too_long(e) => Some(Trouble::TooLong { length, mtu: path_mtu(to) }),
             Err(e) => Some(Trouble::Refused(e.to_string())),
-            // A short frame that gets through proves nothing about the length that was refused.
-            Ok(()) => match peer.trouble.clone() {
-                Some(Trouble::Refused(_)) => None,
-                Some(Trouble::TooLong { length: refused, .. }) if length >= refused => None,
-                other => other,
-            },
+            Ok(()) => peer.trouble_of_path(to, length, now),
         };
 
+        peer.asked = 0;
         let is_news = trouble != peer.trouble;
         peer.trouble = trouble;
         is_news
     }
 
+    /// Notes that the kernel was made to ask for the hardware address of a peer, which got no frame
+    /// meanwhile. Returns whether it is news that it does not answer.
+    pub(super) fn note_asked(&mut self, to: SocketAddr) -> bool {
+        let to = canonical(to);
+        let Some(peer) = self.peers.iter_mut().find(|peer| peer.address == Some(to)) else {
+            return false;
+        };
+        peer.asked += 1;
+        let is_news = peer.asked >= ASKED_IN_VAIN && peer.trouble != Some(Trouble::Silent);
+        if is_news {
+            peer.trouble = Some(Trouble::Silent);
+        }
+        is_news
+    }
+
     /// Returns what keeps frames from peers, and what to do with the settings at `place`.
     pub(super) fn hints(&self, place: PortPlace) -> impl Iterator<Item = String> {
-        self.peers.iter().filter_map(move |Peer { name, address, trouble }| {
+        self.peers.iter().filter_map(move |Peer { name, address, trouble, .. }| {
             Some(match trouble.as_ref()? {
                 Trouble::Unresolved(why) => {
                     format!("peer {name:?} cannot be resolved: {why}; look at {place} peers")
@@ -219,15 +251,19 @@ impl Peers {
                     "peer {name:?} is this node itself and is left out; name the other node in \
                      {place} peers"
                 ),
+                Trouble::Silent => format!(
+                    "nothing is sent to peer {name:?}: it is on the same network and does not tell \
+                     its hardware address; is it up?"
+                ),
                 Trouble::Refused(why) => {
                     format!("nothing is sent to peer {name:?}: {why}; look at routes and firewall")
                 }
                 Trouble::TooLong { mtu, .. } => {
-                    let headers = if address.is_some_and(|to| to.is_ipv6()) { 48 } else { 28 };
-                    let fits =
-                        mtu.map_or("less".into(), |mtu| mtu.saturating_sub(headers).to_string());
+                    let headers = address.map_or(0, headers);
+                    let fits = mtu.map(|mtu| (mtu as usize).saturating_sub(headers).to_string());
+                    let fits = fits.unwrap_or("less".into());
                     format!(
-                        "long frames do not reach peer {name:?}: its path carries shorter ones; \
+                        "long frames may not reach peer {name:?}: its path carries shorter ones; \
                          set {place} mtu = {fits} on all nodes"
                     )
                 }
@@ -238,6 +274,51 @@ impl Peers {
     /// Returns how many peers and guests there are.
     pub(super) fn len(&self) -> usize {
         self.peers.len() + self.guests.len()
+    }
+}
+
+impl Peer {
+    /// Returns what is wrong with the path to this peer, whose address is `to`, after a frame of
+    /// `length` bytes went out.
+    fn trouble_of_path(&mut self, to: SocketAddr, length: usize, now: Instant) -> Option<Trouble> {
+        // A short frame that gets through proves nothing about the length that was too long.
+        let kept = match self.trouble.clone() {
+            Some(Trouble::Refused(_) | Trouble::Silent) => None,
+            other => other,
+        };
+        let longest = match kept {
+            Some(Trouble::TooLong { length, .. }) => length,
+            _ => 0,
+        };
+        let is_early = self.looked_at.is_some_and(|at| now < at + PATH_INTERVAL);
+        if is_early || length < longest || length < SURE_TO_FIT {
+            return kept;
+        }
+
+        // The kernel keeps what routers told of the path. It only warns: the frame went out.
+        self.looked_at = Some(now);
+        let packet = length + headers(to);
+        let shorter = path_mtu(to).filter(|mtu| (*mtu as usize) < packet);
+        shorter.map(|mtu| Trouble::TooLong { length, mtu: Some(mtu) })
+    }
+}
+
+/// Length of a frame that every path carries (RFC 791), bytes.
+const SURE_TO_FIT: usize = 548;
+
+/// Returns the length of the headers around a frame to an address, bytes.
+fn headers(to: SocketAddr) -> usize {
+    if to.is_ipv6() { 48 } else { 28 }
+}
+
+/// Returns an address as it is compared. The kernel tells the number of the interface with a
+/// link-local one, and the configuration need not.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => {
+            SocketAddrV6::new(*v6.ip(), v6.port(), 0, 0).into()
+        }
+        other => other,
     }
 }
 
@@ -319,16 +400,34 @@ mod tests {
     async fn what_keeps_frames_from_a_peer_is_told_until_it_is_over() {
         let mut peers = resolved(&[FAR]).await;
         let to = FAR.parse().unwrap();
+        let now = Instant::now();
         let too_long = || Err(io::Error::from(rustix::io::Errno::MSGSIZE));
-        assert!(peers.note_sent(to, 1472, &too_long()));
-        assert!(!peers.note_sent(to, 1472, &too_long()));
+        assert!(peers.note_sent(to, 1472, &too_long(), now));
+        assert!(!peers.note_sent(to, 1472, &too_long(), now));
         assert!(hints(&peers)[0].contains("set [radio] mtu = "), "{:?}", hints(&peers));
         // A short frame says nothing of long ones.
-        assert!(!peers.note_sent(to, 100, &Ok(())));
-        assert!(peers.note_sent(to, 1472, &Ok(())) && hints(&peers).is_empty());
-        assert!(peers.note_sent(to, 100, &Err(rustix::io::Errno::NETUNREACH.into())));
+        assert!(!peers.note_sent(to, 100, &Ok(()), now));
+        assert!(peers.note_sent(to, 1472, &Ok(()), now) && hints(&peers).is_empty());
+        assert!(peers.note_sent(to, 100, &Err(rustix::io::Errno::NETUNREACH.into()), now));
         assert!(hints(&peers)[0].contains("nothing is sent to peer"), "{:?}", hints(&peers));
-        assert!(peers.note_sent(to, 100, &Ok(())) && hints(&peers).is_empty());
+        assert!(peers.note_sent(to, 100, &Ok(()), now) && hints(&peers).is_empty());
+
+        // A peer that does not answer ARP is told when it was asked twice.
+        assert!(!peers.note_asked(to) && hints(&peers).is_empty());
+        assert!(peers.note_asked(to) && !peers.note_asked(to));
+        assert!(hints(&peers)[0].contains("does not tell its hardware"), "{:?}", hints(&peers));
+        assert!(peers.note_sent(to, 100, &Ok(()), now) && hints(&peers).is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_peer_with_a_link_local_address_is_one_whatever_interface_is_told_with_it() {
+        let mut peers = resolved(&["[fe80::7]:7117"]).await;
+        let now = Instant::now();
+        let from: SocketAddr = "[fe80::7%3]:7117".parse().unwrap();
+        peers.vouch(Heard { from, length: 100, is_proven: true }, now);
+        assert_eq!(peers.addresses(100, now).len(), 1);
+        let refused = Err(rustix::io::Errno::NETUNREACH.into());
+        assert!(peers.note_sent(from, 100, &refused, now));
     }
 
     #[tokio::test]

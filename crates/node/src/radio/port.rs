@@ -20,12 +20,12 @@
 
 use super::interface::{Mac, Trouble};
 use super::link::{self, EVERYONE};
-use super::pacing::{BackPressure, Cost, DEFAULT_RATE, Pacing, limits};
+use super::pacing::{BackPressure, Cost, Pacing, limits};
 use super::peers::{Heard, Peers};
 use super::sockets::{Full, Sockets, Source, Target, source};
 use super::watch::Watch;
 use super::ways::Way;
-use super::{Occupied, Radio, RadioEvent, nl80211};
+use super::{Occupied, Radio, RadioEvent, hints, nl80211};
 use crate::alarm::Alarm;
 use crate::config::{BroadcastRate, PortConfig, PortEntry, PortPlace, Rate};
 use ncmesh_engine::{TxReport, TxResult};
@@ -36,7 +36,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Pause after the sockets could not be opened.
@@ -49,6 +48,8 @@ const DISCARD_PORT: u16 = 9;
 const MOST_OWN: usize = 32;
 /// Pause after the kernel refused a frame.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+/// Least time between two questions about settings of a radio that the kernel tells nobody of.
+const LOOK_PAUSE: Duration = Duration::from_secs(10);
 /// Longest wait for unicast frames that the driver holds, if there is room for broadcasts: the time
 /// for which it repeats a frame of 1,500 bytes, eight times 12 ms at 1 Mbit/s. A neighbour that
 /// does not acknowledge must not hold back the others.
@@ -144,6 +145,10 @@ pub struct Port {
     broadcast_rate: Option<nl80211::RateSet>,
     /// Why the rate of broadcasts could not be set.
     rate_problem: Option<String>,
+    /// Whether the interface could not send when it was looked at last.
+    was_in_trouble: bool,
+    /// When the radio's settings were asked for last.
+    looked_at: Instant,
     /// IPv4 address that the kernel sends broadcasts from.
     source: Option<Ipv4Addr>,
     /// When the kernel was made to ask for the hardware addresses of neighbours, for `ASK_PAUSE`.
@@ -238,6 +243,8 @@ impl Port {
             peers: config.peers.as_deref().map(Peers::new),
             broadcast_rate: None,
             rate_problem: None,
+            was_in_trouble: false,
+            looked_at: Instant::now(),
             source: None,
             asked_at: BTreeMap::new(),
             requested: false,
@@ -373,6 +380,7 @@ impl Port {
     fn handle_change(&mut self) -> bool {
         self.is_dirty = false;
         self.is_missing_told = self.pressure.is_missing();
+        self.looked_at = Instant::now();
         let name = self.name();
 
         let everyone = self.broadcast().filter(|_| self.way() == Way::Ipv4);
@@ -382,7 +390,16 @@ impl Port {
         });
 
         // One hint for what keeps it from sending. Others would only follow from it.
-        let trouble = self.trouble().map(|trouble| trouble.text(&name, self.written));
+        let trouble = self.trouble();
+        let is_back = core::mem::replace(&mut self.was_in_trouble, trouble.is_some());
+        let trouble = trouble.map(|trouble| trouble.text(&name, self.written));
+        // A radio that joined its cell again has the rate of broadcasts that it had at first. One
+        // whose sockets are opened again gets the rate with them.
+        if let Some(place) =
+            self.place().filter(|_| is_back && trouble.is_none() && self.is_bound())
+        {
+            self.set_broadcast_rate(place.index);
+        }
         // Sockets do not outlive their interface, also where another comes under its index.
         let has_lost_group = self.sockets.as_ref().is_some_and(|bound| bound.way == Way::Ipv6);
         if self.place().is_none() || (trouble.is_some() && has_lost_group) {
@@ -391,26 +408,32 @@ impl Port {
         let unbound = self.bind().err();
         self.rebind_at = unbound.is_some().then(|| Instant::now() + REBIND_PAUSE);
         let problem = trouble.or_else(|| unbound.map(|e| e.to_string()));
-        let problem = problem.or_else(|| self.mtu_problem());
-        let mut hints = Vec::from_iter(problem.or_else(|| self.pressure_hint()));
+        let interface = self.watch.interface();
+        let way = self.way();
+        let mtu = self.config.mtu;
+        let problem = problem.or_else(|| hints::mtu(interface, way, mtu, self.written));
+        let slow = || self.pressure.is_missing().then(|| hints::pressure(&name, self.written));
+        let mut told = Vec::from_iter(problem.or_else(slow));
         // The others are told besides: it sends, but not as it should.
-        hints.extend(self.forwarding_hint());
-        hints.extend(self.rate_problem.clone());
-        hints.extend(self.bridge_hint());
-        hints.extend(self.version_hint());
-        hints.extend(self.peers.iter().flat_map(|peers| peers.hints(self.written)));
+        told.extend(hints::forwarding(interface));
+        told.extend(self.rate_problem.clone());
+        told.extend(hints::bridge(interface, self.written));
+        if way == Way::Ipv6 {
+            told.extend(hints::version(&name, &self.config, self.written));
+        }
+        told.extend(self.peers.iter().flat_map(|peers| peers.hints(self.written)));
 
         // An interface that is put into a bridge may look as before, but other ports must know.
         let occupied = self.watch.interface().occupied();
         let has_moved = core::mem::replace(&mut self.occupied, occupied) != occupied;
 
         let description = self.described();
-        if hints == self.hints && description == self.description {
+        if told == self.hints && description == self.description {
             return has_moved;
         }
 
         // Each hint is logged once, when it appears.
-        for hint in hints.iter().filter(|hint| !self.hints.contains(hint)) {
+        for hint in told.iter().filter(|hint| !self.hints.contains(hint)) {
             tracing::warn!("{hint}");
         }
         if self.trouble().is_none() {
@@ -418,7 +441,7 @@ impl Port {
             tracing::info!("{name} can send{}", from.unwrap_or_default());
         }
 
-        self.hints = hints;
+        self.hints = told;
         self.description = description;
         true
     }
@@ -453,91 +476,6 @@ impl Port {
         let chosen = interface.pattern().map(|pattern| format!("the first of {pattern}"));
         let reasons: Vec<String> = chosen.into_iter().chain(decided).collect();
         if reasons.is_empty() { what } else { format!("{what} ({})", reasons.join("; ")) }
-    }
-
-    /// Returns what to do about a mesh interface that forwards by itself.
-    fn forwarding_hint(&self) -> Option<String> {
-        let name = self.name();
-        let index = self.watch.interface().index()?;
-        (nl80211::forwards(index) == Some(true)).then(|| {
-            format!(
-                "{name} forwards frames by itself, so that every node of the mesh looks like a \
-                 neighbour; `iw dev {name} set mesh_param mesh_fwding 0` on all nodes"
-            )
-        })
-    }
-
-    /// Returns which interface may be meant instead of a bridge: the only radio in it, or its only
-    /// port.
-    fn bridge_hint(&self) -> Option<String> {
-        let interface = self.watch.interface();
-        if !interface.is_bridge() {
-            return None;
-        }
-
-        let name = interface.name();
-        let net = Path::new("/sys/class/net");
-        // The kernel lists the ports of a bridge here.
-        let entries = net.join(name).join("brif").read_dir().ok()?.flatten();
-        let ports: Vec<String> =
-            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-
-        let is_radio = |port: &&String| net.join(port).join("phy80211").exists();
-        let meant = match (ports.as_slice(), ports.iter().filter(is_radio).collect::<Vec<_>>()) {
-            ([only], _) => only,
-            (_, radios) if radios.len() == 1 => radios[0],
-            _ => return None,
-        };
-        let written = self.written;
-        Some(format!(
-            "{name} is a bridge, so frames go out on all its ports; if {meant} is meant, set \
-             {written} interface = {meant:?}"
-        ))
-    }
-
-    /// Returns what to do if IPv6 is used since there is no IPv4 address, and not because the
-    /// configuration says so.
-    fn version_hint(&self) -> Option<String> {
-        let is_meant = self.config.group.is_some();
-        (self.way() == Way::Ipv6 && !is_meant).then(|| {
-            let name = self.name();
-            let group = self.config.group();
-            let written = self.written;
-            format!(
-                "{name} has no IPv4 address, so frames go to the IPv6 group {group}, which nodes \
-                 with IPv4 do not hear; set {written} group = \"{group}\" on all nodes, or add an \
-                 address"
-            )
-        })
-    }
-
-    /// Returns what to do about a driver that takes every frame at once.
-    fn pressure_hint(&self) -> Option<String> {
-        let name = self.name();
-        let written = self.written;
-        self.pressure.is_missing().then(|| {
-            format!(
-                "{name} takes every frame at once, whatever its channel carries, so no more \
-                 than {} Mbit/s is sent; set {written} rate to what the channel carries",
-                DEFAULT_RATE.bits_per_second / 1e6
-            )
-        })
-    }
-
-    /// Returns what is wrong with the MTU of the interface. Short frames get through all the same.
-    fn mtu_problem(&self) -> Option<String> {
-        let mtu = self.watch.interface().mtu();
-        let name = self.name();
-        let overhead = self.way().overhead();
-        let wanted = self.config.mtu + overhead;
-        let written = self.written;
-        (wanted > mtu).then(|| {
-            let fits = mtu.saturating_sub(overhead);
-            format!(
-                "long frames are not sent: the MTU of {name} is {mtu} now; raise it to {wanted}, \
-                 or set {written} mtu = {fits} on all nodes"
-            )
-        })
     }
 
     /// Returns the address that neighbours are told.
@@ -575,8 +513,30 @@ impl Port {
             Way::Peers => {
                 let now = Instant::now();
                 let addresses = self.peers.as_mut().map(|peers| peers.addresses(length, now));
-                addresses.unwrap_or_default().into_iter().map(Target::Everyone).collect()
+                let mut targets = Vec::new();
+                for to in addresses.unwrap_or_default() {
+                    // A frame that waits for the hardware address of one that is dead would keep
+                    // those for all others in the kernel.
+                    if !self.watch.interface().must_ask_for(to.ip()) {
+                        targets.push(Target::Everyone(self.scoped(to)));
+                    } else if self.ask(to, now)
+                        && let Some(peers) = &mut self.peers
+                    {
+                        self.is_dirty |= peers.note_asked(to);
+                    }
+                }
+                targets
             }
+        }
+    }
+
+    /// Returns an address with the number of this interface, if it has a meaning there only.
+    fn scoped(&self, to: SocketAddr) -> SocketAddr {
+        match to.ip() {
+            IpAddr::V6(address) if address.is_unicast_link_local() => {
+                self.in_scope(address, to.port())
+            }
+            _ => to,
         }
     }
 
@@ -612,20 +572,24 @@ impl Port {
             return Some(Target::One(to));
         }
 
+        self.ask(to, Instant::now());
+        None
+    }
+
+    /// Makes the kernel ask for a hardware address. Returns whether it was time to ask again.
+    fn ask(&mut self, to: SocketAddr, now: Instant) -> bool {
         // At most one question for each neighbour in `ASK_PAUSE`. Old ones are forgotten, so the
         // map stays small.
-        let now = Instant::now();
         self.asked_at.retain(|_, at| now - *at < ASK_PAUSE);
-        if let Entry::Vacant(entry) = self.asked_at.entry(to.ip()) {
-            entry.insert(now);
-            if let Some(bound) = &self.sockets {
-                // To a port where no program listens: the question alone matters.
-                let mut to = to;
-                to.set_port(DISCARD_PORT);
-                bound.sockets.ask(to);
-            }
+        let Entry::Vacant(entry) = self.asked_at.entry(to.ip()) else { return false };
+        entry.insert(now);
+        if let Some(bound) = &self.sockets {
+            // To a port where no program listens: the question alone matters.
+            let mut to = self.scoped(to);
+            to.set_port(DISCARD_PORT);
+            bound.sockets.ask(to);
         }
-        None
+        true
     }
 
     /// Returns the socket that the next frame has to wait for.
@@ -657,7 +621,7 @@ impl Port {
             };
 
             if let (Some(peers), Target::Everyone(to)) = (&mut self.peers, to) {
-                self.is_dirty |= peers.note_sent(to, frame, &sent);
+                self.is_dirty |= peers.note_sent(to, frame, &sent, Instant::now());
             }
 
             match sent {
@@ -892,8 +856,10 @@ impl Radio for Port {
                 // Room has come: the loop looks again.
                 () = has_room(sockets, full), if full.is_some() => {}
                 changed = self.watch.changed() => {
-                    changed?;
-                    self.is_dirty = true;
+                    // Whether a mesh forwards is told by no message, so it is looked up now and
+                    // then; a flood of messages about others must not ask for it each time.
+                    let is_due = Instant::now() >= self.looked_at + LOOK_PAUSE;
+                    self.is_dirty |= changed? || is_due;
                 }
                 () = resolved(self.peers.as_mut(), port) => self.is_dirty = true,
             }

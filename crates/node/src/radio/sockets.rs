@@ -182,7 +182,7 @@ impl Sockets {
     pub(super) fn ask(&self, to: SocketAddr) {
         if let Self::Udp(udp) = self {
             // If this is not sent, the next frame asks again after the pause.
-            let _ = udp.unicast.try_send_to(&[], to);
+            let _ = udp.unicast.try_send_to(&[], udp.written(to));
         }
     }
 
@@ -282,11 +282,12 @@ fn udp_socket(config: &PortConfig, way: Way, name: &str, port: u16) -> io::Resul
     }
 
     if way == Way::Peers {
-        // A frame that is too long for the path is refused, and told, instead of cut in two.
+        // No frame is cut in two. What ICMP says of the path is told to people and stops no frame,
+        // since anyone may forge it (RFC 8899, section 4.6.1).
         if is_v6 {
-            set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::DO)?;
+            set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE)?;
         }
-        set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO)?;
+        set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
     }
 
     // Frames of the mesh may have a class of their own in Wi-Fi queues and in routers.

@@ -50,8 +50,9 @@ impl Watch {
         &self.interface
     }
 
-    /// Waits until the kernel tells something. Cancel-safe.
-    pub(super) async fn changed(&mut self) -> io::Result<()> {
+    /// Waits until the kernel tells something. Returns whether it is about the interface.
+    /// Cancel-safe.
+    pub(super) async fn changed(&mut self) -> io::Result<bool> {
         let applied = match self.socket.recv_from_full().await {
             Ok((bytes, _)) => apply(&bytes, &mut self.interface).0,
             // The kernel told more than it had room for: ask for all of it.
@@ -63,7 +64,7 @@ impl Watch {
         if applied == Applied::Replaced {
             *self = Self::open(&self.wanted)?;
         }
-        Ok(())
+        Ok(applied != Applied::Elsewhere)
     }
 }
 
@@ -90,7 +91,7 @@ fn ask(socket: &Socket, interface: &mut Interface) -> io::Result<()> {
 
 /// Takes the messages of one datagram. Returns what they mean, and whether an answer ended.
 fn apply(mut bytes: &[u8], interface: &mut Interface) -> (Applied, bool) {
-    let mut applied = Applied::Known;
+    let mut applied = Applied::Elsewhere;
     let mut ended = false;
     while !bytes.is_empty() {
         // A message that this version cannot read is of a kind that it does not need.
@@ -131,7 +132,7 @@ mod tests {
     fn messages_that_are_cut_off_or_no_messages_are_survived() {
         let mut interface = Interface::new("wlan0");
         for bytes in [&[][..], &[0; 3], &[0; 40], &[255; 40], &[16, 0, 0, 0, 1, 2]] {
-            assert_eq!(apply(bytes, &mut interface).0, Applied::Known);
+            assert_eq!(apply(bytes, &mut interface).0, Applied::Elsewhere);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Captures of the frames on the air, as pcapng files for Wireshark.
 //!
-//! [`Capture`] is an [`Observer`] that writes each frame as it is sent or heard. Every node that
-//! captures is an interface of the file. A frame has the headers of [`headers`], so that Wireshark
-//! shows it like one of a monitor-mode interface. `docs/reference/traces.md` describes the file.
+//! [`Capture`] is an [`Observer`] that writes each frame as it is sent or heard. Every port of a
+//! node that captures is an interface of the file. A frame has the headers of [`headers`], so that
+//! Wireshark shows it like one of a monitor-mode interface. `docs/reference/traces.md` describes
+//! the file.
 
 mod headers;
 
@@ -10,7 +11,7 @@ use crate::observe::{Event, Observer, What};
 use crate::simulation::{SimulationConfig, node_id};
 use core::time::Duration;
 use headers::{Dot11, Radiotap};
-use ncmesh_medium::Power;
+use ncmesh_medium::{MediumConfig, Power};
 use ncmesh_wire::NodeId;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
@@ -36,18 +37,43 @@ pub enum CapturePoints {
 }
 
 /// Observer that writes a capture while the simulation runs. It keeps one frame and a few bytes for
-/// each node in memory.
+/// each port in memory.
 pub struct Capture<W: Write> {
     writer: PcapNgWriter<W>,
-    /// Interface number of each node that captures.
-    interfaces: BTreeMap<usize, u32>,
+    channels: Vec<Channel>,
     senders_only: bool,
+    packet: Vec<u8>,
+}
+
+/// A channel of the mesh.
+struct Channel {
+    /// Interface number of each node on it that captures.
+    interfaces: BTreeMap<usize, u32>,
     radiotap: Radiotap,
     dot11: Dot11,
-    /// Destination of each node's latest frame. Receptions do not name it, and a node sends one
-    /// frame at a time.
+    /// Destination of each node's latest frame on it. Receptions do not name it, and a node sends
+    /// one frame at a time on a channel.
     latest: Vec<Option<NodeId>>,
-    packet: Vec<u8>,
+}
+
+impl Channel {
+    fn new(medium: &MediumConfig, nodes: usize) -> Self {
+        Self {
+            interfaces: BTreeMap::new(),
+            radiotap: Radiotap::new(medium),
+            dot11: Dot11::new(medium),
+            latest: vec![None; nodes],
+        }
+    }
+}
+
+/// A frame on the air.
+struct OnAir<'a> {
+    channel: usize,
+    from: usize,
+    frame: &'a [u8],
+    /// Received power, if it is known.
+    power: Option<Power>,
 }
 
 impl<W: Write> Capture<W> {
@@ -69,41 +95,35 @@ impl<W: Write> Capture<W> {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
 
+        let media = config.media().map(|medium| Channel::new(medium, all));
+        let mut channels: Vec<Channel> = media.collect();
+
         // pcapng numbers interfaces in the order of their descriptions.
         let mut writer =
             PcapNgWriter::with_section_header(out, section(config)).map_err(io_error)?;
-        let mut interfaces = BTreeMap::new();
-        for (id, node) in (0..).zip(nodes) {
-            writer.write_pcapng_block(interface(config, node)).map_err(io_error)?;
-            interfaces.insert(node, id);
+        let ports = nodes.iter().flat_map(|node| {
+            let on = (0..channels.len()).filter(move |channel| config.is_on(*node, *channel));
+            on.map(move |channel| (*node, channel))
+        });
+        for (id, (node, channel)) in (0..).zip(ports.collect::<Vec<_>>()) {
+            writer.write_pcapng_block(interface(config, node, channel)).map_err(io_error)?;
+            channels[channel].interfaces.insert(node, id);
         }
 
-        Ok(Self {
-            writer,
-            interfaces,
-            senders_only,
-            radiotap: Radiotap::new(&config.medium),
-            dot11: Dot11::new(&config.medium),
-            latest: vec![None; all],
-            packet: Vec::new(),
-        })
+        Ok(Self { writer, channels, senders_only, packet: Vec::new() })
     }
 
     /// Writes a frame that the event's node sent or heard, if that node captures.
-    fn write(
-        &mut self,
-        event: &Event<'_>,
-        from: usize,
-        frame: &[u8],
-        power: Option<Power>,
-    ) -> io::Result<()> {
-        let Some(&interface_id) = self.interfaces.get(&event.node) else { return Ok(()) };
+    fn write(&mut self, event: &Event<'_>, on_air: &OnAir<'_>) -> io::Result<()> {
+        let OnAir { channel, from, frame, power } = *on_air;
+        let channel = &self.channels[channel];
+        let Some(&interface_id) = channel.interfaces.get(&event.node) else { return Ok(()) };
 
         // The packet as it was on the air.
-        let to = self.latest[from];
+        let to = channel.latest[from];
         self.packet.clear();
-        self.radiotap.write(&mut self.packet, power);
-        self.dot11.write(&mut self.packet, node_id(from), to, frame);
+        channel.radiotap.write(&mut self.packet, power);
+        channel.dot11.write(&mut self.packet, node_id(from), to, frame);
         self.packet.extend_from_slice(frame);
 
         // epb_flags: bits 0 and 1 are the direction (1 inbound, 2 outbound), bits 2 to 4 the
@@ -124,12 +144,12 @@ impl<W: Write> Capture<W> {
 impl<W: Write> Observer for Capture<W> {
     fn observe(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event.what {
-            What::Sent { to, frame } => {
-                self.latest[event.node] = to;
-                self.write(event, event.node, frame, None)
+            What::Sent { channel, to, frame } => {
+                self.channels[channel].latest[event.node] = to;
+                self.write(event, &OnAir { channel, from: event.node, frame, power: None })
             }
-            What::Heard { from, frame, power } if !self.senders_only => {
-                self.write(event, from, frame, power)
+            What::Heard { channel, from, frame, power } if !self.senders_only => {
+                self.write(event, &OnAir { channel, from, frame, power })
             }
             _ => Ok(()),
         }
@@ -160,17 +180,28 @@ fn section(config: &SimulationConfig) -> SectionHeaderBlock<'static> {
     }
 }
 
-/// Returns the description of the interface of a node.
-fn interface(config: &SimulationConfig, node: usize) -> InterfaceDescriptionBlock<'_> {
+/// Returns the description of the interface that a node has on a channel.
+fn interface(
+    config: &SimulationConfig,
+    node: usize,
+    channel: usize,
+) -> InterfaceDescriptionBlock<'_> {
     let id = node_id(node);
+    let name = config.names[node].as_str();
+    // With one channel the node's name says it all.
+    let (name, description) = match config.channel_name(channel) {
+        None => (name.into(), format!("node {id}")),
+        Some(on) => (format!("{name} {on}").into(), format!("node {id}, channel {on}")),
+    };
+    let rate = config.media().nth(channel).map_or(0, |medium| medium.bit_rate_bps);
     InterfaceDescriptionBlock {
         linktype: DataLink::IEEE802_11_RADIOTAP,
         snaplen: 0,
         options: vec![
-            InterfaceDescriptionOption::IfName(config.names[node].as_str().into()),
-            InterfaceDescriptionOption::IfDescription(format!("node {id}").into()),
+            InterfaceDescriptionOption::IfName(name),
+            InterfaceDescriptionOption::IfDescription(description.into()),
             InterfaceDescriptionOption::IfMacAddr(headers::address(Some(id)).to_vec().into()),
-            InterfaceDescriptionOption::IfSpeed(config.medium.bit_rate_bps),
+            InterfaceDescriptionOption::IfSpeed(rate),
             InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
         ],
     }

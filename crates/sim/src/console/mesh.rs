@@ -3,11 +3,11 @@
 use crate::host::Host;
 use crate::observe::Snapshot;
 use crate::simulation::{Knowledge, SimulationConfig, node_id};
-use ncmesh_console::schema::{EventKind, Link, LinkTable, Meta, NodeTable, Places, share};
+use ncmesh_console::schema::{Count, EventKind, Link, LinkTable, Meta, NodeTable, Places, share};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_host::console::set_sent;
-use ncmesh_medium::{CountedLink, RadioId};
+use ncmesh_medium::{CountedLink, Medium, RadioId};
 use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +20,8 @@ const MANY_DROPS: u64 = 10;
 pub(super) struct Mesh {
     /// Place of each link (sender, receiver), by ids.
     places: BTreeMap<(u16, u16), usize>,
+    /// Name of the first channel, if there are several.
+    first: Option<String>,
     /// Whether nodes measure their links.
     is_measured: bool,
     nodes: Vec<Known>,
@@ -41,6 +43,7 @@ impl Mesh {
         let places = meta.links.iter().map(|link| (link.from, link.to)).zip(0..).collect();
         Self {
             places,
+            first: config.channel_name(0).map(str::to_owned),
             is_measured: config.knowledge == Knowledge::Own,
             nodes: vec![Known::default(); meta.nodes.len()],
             drops_at: Instant::default(),
@@ -55,23 +58,31 @@ impl Mesh {
         meta: &mut Meta,
         events: &mut Vec<(usize, EventKind)>,
     ) -> (NodeTable, LinkTable) {
-        // The channel's own counters. A link that the scenario does not list has a power so low
-        // that hardly a frame arrives; it is shown once one did.
-        for CountedLink { from, to, counters } in snapshot.medium.link_statistics() {
+        // The channels' own counters. A link that the scenario does not list has a power so low
+        // that hardly a frame arrives; it is shown once one did. Only the first channel has radios
+        // with positions.
+        for CountedLink { from, to, counters } in snapshot.media[0].link_statistics() {
             let link = (node_id(from.0).0, node_id(to.0).0);
             if counters.decoded > 0 && !self.places.contains_key(&link) {
                 self.places.insert(link, meta.links.len());
-                meta.links.push(Link { from: link.0, to: link.1, loss: None });
+                let ports = self.first.clone().into_iter().collect();
+                meta.links.push(Link { from: link.0, to: link.1, loss: None, ports });
             }
         }
 
         let mut links = LinkTable::unknown(meta.links.len());
         (0..meta.links.len()).for_each(|place| links.begin(place));
-        for CountedLink { from, to, counters } in snapshot.medium.link_statistics() {
+        let add = |counter: &mut Option<Count>, frames: u64| {
+            let before = counter.map_or(0, |Count(frames)| frames);
+            *counter = Some(Count(before + frames));
+        };
+        // Two nodes may be joined on several channels, and are one link.
+        let counted = snapshot.media.iter().flat_map(Medium::link_statistics);
+        for CountedLink { from, to, counters } in counted {
             if let Some(place) = self.places.get(&(node_id(from.0).0, node_id(to.0).0)) {
-                links.heard[*place] = Some(counters.decoded.into());
-                links.channel[*place] = Some(counters.erased.into());
-                links.collision[*place] = Some(counters.corrupted.into());
+                add(&mut links.heard[*place], counters.decoded);
+                add(&mut links.channel[*place], counters.erased);
+                add(&mut links.collision[*place], counters.corrupted);
             }
         }
 
@@ -159,7 +170,7 @@ impl Mesh {
 pub(super) fn places(snapshot: &Snapshot<'_>) -> Places {
     let mut places = Places::default();
     for radio in (0..snapshot.hosts.len()).map(RadioId) {
-        let position = snapshot.medium.position(radio).unwrap_or_default();
+        let position = snapshot.media[0].position(radio).unwrap_or_default();
         // The farthest is 10,000 km away.
         let [x, y, z] = position.map(|m| (10.0 * m).round() as i32);
         places.x_dm.push(x);

@@ -246,11 +246,16 @@ pub struct Processing {
 /// are switched off.
 #[derive(Clone, Debug)]
 pub struct Channel {
+    /// Its name, which no other channel has.
+    pub name: String,
     /// Settings of its medium, with its seed.
     pub medium: MediumConfig,
     /// Nodes that have a port on it.
     pub nodes: BTreeSet<usize>,
 }
+
+/// Name of the channel of `[medium]`, where several are told apart.
+pub const FIRST_CHANNEL: &str = "air";
 
 /// A checked scenario.
 #[derive(Clone, Debug)]
@@ -381,20 +386,51 @@ impl Scenario {
         self.nodes.iter().position(|node| node.name == name)
     }
 
-    /// Returns the loss of every directed link by node index, for frames of the MTU without
-    /// interference; on several channels the least.
+    /// Returns the loss of every directed link by node index on each channel, the first one
+    /// included, for frames of the MTU without interference.
     ///
     /// # Panics
     /// Never: the medium's settings have been checked.
     #[allow(clippy::expect_used, reason = "a scenario's medium is valid")]
-    pub fn loss(&self) -> LossMatrix {
+    pub fn channel_losses(&self) -> Vec<LossMatrix> {
+        let further = self.channels.iter().map(|channel| &channel.medium);
+        let media = core::iter::once(&self.medium).chain(further);
         let loss = |medium: &MediumConfig| {
             medium.expected_loss(self.mtu).expect("checked when the scenario was read")
         };
-        let mut all = loss(&self.medium);
-        let further = self.channels.iter().map(|channel| loss(&channel.medium));
+        media.map(loss).collect()
+    }
+
+    /// Returns the names of the channels that each directed link is on, by node index; nothing if
+    /// there is one channel only.
+    #[must_use]
+    pub fn link_channels(&self) -> BTreeMap<(usize, usize), Vec<&str>> {
+        let mut on: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
+        if self.channels.is_empty() {
+            return on;
+        }
+
+        let further = self.channels.iter().map(|channel| channel.name.as_str());
+        let names = core::iter::once(FIRST_CHANNEL).chain(further);
+        for (name, losses) in names.zip(self.channel_losses()) {
+            for link in losses.links() {
+                on.entry((link.from.0, link.to.0)).or_default().push(name);
+            }
+        }
+        on
+    }
+
+    /// Returns the loss of every directed link by node index, for frames of the MTU without
+    /// interference; on several channels the least.
+    ///
+    /// # Panics
+    /// Never: links of further channels are between the same nodes.
+    #[allow(clippy::expect_used, reason = "a scenario's medium is valid")]
+    pub fn loss(&self) -> LossMatrix {
+        let mut losses = self.channel_losses().into_iter();
+        let mut all = losses.next().expect("there is a first channel");
         let links: Vec<LossyLink> =
-            further.flat_map(|own| own.links().collect::<Vec<_>>()).collect();
+            losses.flat_map(|own| own.links().collect::<Vec<_>>()).collect();
         for link in links {
             let least = link.loss.min(all.loss(link.from, link.to));
             all.set(link.from, link.to, least).expect("both are nodes, and this is a loss");

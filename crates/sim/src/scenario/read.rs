@@ -25,8 +25,8 @@ use super::reader::{Original, Reader, check_name, find, index_by_name};
 use crate::schemes::{Schemes, SchemesError};
 
 use super::{
-    Channel, Content, Flow, Measure, Node, Processing, Scenario, ScenarioError, Tcp, Traffic,
-    Transport,
+    Channel, Content, FIRST_CHANNEL, Flow, Measure, Node, Processing, Scenario, ScenarioError, Tcp,
+    Traffic, Transport,
 };
 
 /// Nodes of a scenario and the links between them.
@@ -159,6 +159,10 @@ impl Reader<'_> {
                     format!("two channels are named `{}`, the first at {first}", name.as_ref());
                 return Err(ScenarioError::value(place, message));
             }
+            if name.as_ref() == FIRST_CHANNEL {
+                let message = format!("the channel of [medium] is called `{FIRST_CHANNEL}`");
+                return Err(ScenarioError::value(place, message));
+            }
             if file.medium.table().is_slotted() {
                 let message = "further channels need `mac = \"dcf\"` of [medium]";
                 return Err(ScenarioError::value(place, message));
@@ -178,7 +182,7 @@ impl Reader<'_> {
             // Each channel draws from a stream of its own.
             let mut medium = self.medium(file, Some(table), Network { nodes, loss, kinds })?;
             medium.seed = file.seed.wrapping_add((channels.len() as u64 + 1) << 32);
-            channels.push(Channel { medium, nodes: on_it });
+            channels.push(Channel { name: name.as_ref().clone(), medium, nodes: on_it });
         }
 
         // A name that no channel has is a typing error.

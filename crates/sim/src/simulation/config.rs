@@ -2,12 +2,13 @@
 
 use super::{SimulationError, node_id};
 use crate::measure::measure;
-use crate::scenario::{Channel, Measure, Mobility, Processing, Scenario};
+use crate::scenario::{Channel, FIRST_CHANNEL, Measure, Mobility, Processing, Scenario};
 use ncmesh_engine::Port;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::port::MAX_PORTS;
 use ncmesh_engine::rng;
 use ncmesh_engine::settings::{Section, from_table};
+use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{LinkState, Links, Topology};
 use ncmesh_medium::{MediumConfig, MediumError};
 use ncmesh_stack::link::LinkConfig;
@@ -61,8 +62,25 @@ pub struct SimulationConfig {
     pub mobility: Option<Mobility>,
     /// Disorder of frames on their way from the medium to the nodes.
     pub disturbance: Disturbance,
+    /// Ports that fail or come back, in the order of time.
+    pub outages: Vec<Outage>,
     /// Whether to measure the time that the machine spends on each part.
     pub time_parts: bool,
+}
+
+/// A port that is cut off its channel, or comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// When it happens.
+    pub at: Instant,
+    /// Node that has the port.
+    pub node: usize,
+    /// The channel.
+    pub channel: usize,
+    /// Whether the port comes back.
+    pub is_on: bool,
+    /// Whether the node sees it at once, as the link state of a cable.
+    pub is_seen: bool,
 }
 
 /// Source of the nodes' knowledge about links.
@@ -120,6 +138,7 @@ impl SimulationConfig {
             processing: scenario.processing,
             mobility: scenario.mobility.clone(),
             disturbance: Disturbance::default(),
+            outages: Vec::new(),
             time_parts: false,
         })
     }
@@ -156,12 +175,33 @@ impl SimulationConfig {
         Ok(())
     }
 
+    /// Returns the settings of the medium of each channel, the first one included.
+    pub fn media(&self) -> impl Iterator<Item = &MediumConfig> {
+        core::iter::once(&self.medium).chain(self.channels.iter().map(|channel| &channel.medium))
+    }
+
+    /// Returns whether a node has a port on a channel: 0 for that of `[medium]`.
+    #[must_use]
+    pub fn is_on(&self, node: usize, channel: usize) -> bool {
+        match channel.checked_sub(1) {
+            Some(further) => self.channels[further].nodes.contains(&node),
+            None => !self.absent.contains(&node),
+        }
+    }
+
+    /// Returns the name of a channel; `None` if there is one only.
+    #[must_use]
+    pub fn channel_name(&self, channel: usize) -> Option<&str> {
+        let named = |further: usize| self.channels[further].name.as_str();
+        let name = channel.checked_sub(1).map_or(FIRST_CHANNEL, named);
+        (!self.channels.is_empty()).then_some(name)
+    }
+
     /// Returns the port that a node has on each channel, the first one included.
     pub(super) fn ports(&self, node: usize) -> Vec<Option<Port>> {
-        let others = self.channels.iter().map(|channel| channel.nodes.contains(&node));
         let mut count = 0;
-        let is_on = core::iter::once(!self.absent.contains(&node)).chain(others);
-        let ports = is_on.map(|is_on| {
+        let ports = (0..=self.channels.len()).map(|channel| {
+            let is_on = self.is_on(node, channel);
             let port = Port::new(count).filter(|_| is_on);
             count += usize::from(is_on);
             port

@@ -5,7 +5,9 @@
 //! request later, and only then is the frame filled.
 
 use super::processing::Inboxes;
-use super::{Arrival, Disturbance, Heard, IpArrival, Observed, Simulation, StreamArrival, node_id};
+use super::{
+    Arrival, Disturbance, Heard, IpArrival, Observed, Outage, Simulation, StreamArrival, node_id,
+};
 use crate::host::Received;
 use crate::observe::What;
 use crate::observers::Observers;
@@ -60,7 +62,8 @@ impl Simulation {
         let timer = self.timers.first().map(|(at, _)| *at);
         let media = self.media.iter().filter_map(Medium::poll_timeout).map(Instant::from_nanos);
         let processed = self.inboxes.as_ref().and_then(Inboxes::next_at);
-        timer.into_iter().chain(media).chain(processed).chain(self.next_move).min()
+        let outage = self.config.outages.get(self.outages).map(|outage| outage.at);
+        timer.into_iter().chain(media).chain(processed).chain(self.next_move).chain(outage).min()
     }
 
     /// Handles everything that is due at `at`.
@@ -68,6 +71,11 @@ impl Simulation {
         self.now = at;
         if self.next_move.is_some_and(|next| next <= at) {
             self.move_nodes(at);
+        }
+        while let Some(outage) = self.config.outages.get(self.outages).filter(|o| o.at <= at) {
+            let Outage { node, channel, is_on, is_seen, .. } = *outage;
+            self.outages += 1;
+            self.set_on_channel(node, channel, is_on, is_seen);
         }
 
         // The media come first: a frame that arrives at this instant may make a timer needless.
@@ -121,10 +129,10 @@ impl Simulation {
                 Output::Grant { radio, .. } => {
                     let begun = self.begin();
                     self.handle_grant(channel, radio);
-                    self.end(Part::Written(self.on_air[radio.0]), begun);
+                    self.end(Part::Written(self.on_air[channel][radio.0]), begun);
                 }
                 Output::Deliver { to, from, frame, power, .. } => {
-                    let what = What::Heard { from: from.0, frame: &frame, power };
+                    let what = What::Heard { channel, from: from.0, frame: &frame, power };
                     self.observers.tell(self.now, to.0, what);
                     let begun = self.begin();
                     let port = self.port_on(to.0, channel);
@@ -133,10 +141,10 @@ impl Simulation {
                         Some(inboxes) => inboxes.push(self.now, to.0, heard),
                         None => self.deliver(to.0, heard),
                     }
-                    self.end(Part::Heard(self.on_air[from.0]), begun);
+                    self.end(Part::Heard(self.on_air[channel][from.0]), begun);
                 }
                 Output::Report { radio, result, attempts, airtime_ns, heard_by, .. } => {
-                    let what = What::Reported { result, attempts, airtime_ns };
+                    let what = What::Reported { channel, result, attempts, airtime_ns };
                     self.observers.tell(self.now, radio.0, what);
                     let port = self.port_on(radio.0, channel);
                     self.handle_report(radio.0, port, result, airtime_ns, heard_by);
@@ -165,8 +173,9 @@ impl Simulation {
                     None => Access::Broadcast,
                 };
 
-                self.on_air[node] = sent.service;
-                self.observers.tell(now, node, What::Sent { to: sent.to, frame: &self.out });
+                self.on_air[channel][node] = sent.service;
+                let what = What::Sent { channel, to: sent.to, frame: &self.out };
+                self.observers.tell(now, node, what);
                 let frame: Arc<[u8]> = Arc::from(self.out.as_slice());
 
                 // The medium refuses a unicast frame to a node that does not exist, and counts the

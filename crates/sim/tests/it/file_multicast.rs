@@ -26,6 +26,7 @@ fn config(loss: LossMatrix, seed: u64) -> SimulationConfig {
         mobility: None,
         absent: Default::default(),
         channels: Vec::new(),
+        outages: Vec::new(),
         time_parts: false,
     }
 }

@@ -226,7 +226,7 @@ fn ids_without_a_node_are_written_as_numbers() {
     let mut lines = EventLines::new(out.clone(), s.config());
     let mut capture = Capture::new(io::sink(), s.config(), &CapturePoints::Senders).unwrap();
     for (to, written) in [(node_id(1), "r1"), (NodeId(0), "0"), (NodeId(700), "700")] {
-        let what = What::Sent { to: Some(to), frame: &[0xC2; 9] };
+        let what = What::Sent { channel: 0, to: Some(to), frame: &[0xC2; 9] };
         let event = Event { at: Instant::from_nanos(5), node: 0, what };
         lines.observe(&event).unwrap();
         capture.observe(&event).unwrap();
@@ -236,7 +236,8 @@ fn ids_without_a_node_are_written_as_numbers() {
         });
         assert_eq!(line, expected);
     }
-    let what = What::Reported { result: TxResult::Failed, attempts: 7, airtime_ns: 9 };
+    let result = TxResult::Failed;
+    let what = What::Reported { channel: 0, result, attempts: 7, airtime_ns: 9 };
     lines.observe(&Event { at: Instant::from_nanos(6), node: 2, what }).unwrap();
     let line: Value = serde_json::from_slice(&out.0.take()).unwrap();
     let expected = serde_json::json!({

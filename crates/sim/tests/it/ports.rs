@@ -1,13 +1,24 @@
 //! Nodes with several ports: two radios on two channels, a cable beside a radio, ports that fail.
 
 use crate::support::outcome_of;
+use ncmesh_console::Sink;
+use ncmesh_console::schema::Message;
 use ncmesh_engine::Port;
+use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_medium::{LossMatrix, MediumConfig, Phy, RadioId};
 use ncmesh_sim::scenario::{Channel, Scenario};
-use ncmesh_sim::{Observation, Outcome, Simulation, SimulationConfig, run};
+use ncmesh_sim::{
+    Capture, CapturePoints, Console, Event, EventLines, Observation, Observer, Outage, Outcome,
+    Schemes, Simulation, SimulationConfig, What, node_id, run,
+};
+use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
+use pcap_file::pcapng::{Block, PcapNgReader};
+use std::cell::RefCell;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::rc::Rc;
 
 /// A link of both directions.
 type Link = (usize, usize, f64);
@@ -24,13 +35,14 @@ fn losses(nodes: usize, links: &[Link]) -> LossMatrix {
 /// Returns a channel of 11 Mbit/s with these links, and the nodes that are on it.
 fn radio(nodes: usize, links: &[Link]) -> Channel {
     let medium = MediumConfig::dot11b(losses(nodes, links), 11_000_000);
-    Channel { medium, nodes: links.iter().flat_map(|(a, b, _)| [*a, *b]).collect() }
+    let name = "radio".to_owned();
+    Channel { name, medium, nodes: links.iter().flat_map(|(a, b, _)| [*a, *b]).collect() }
 }
 
 /// Returns a cable between two nodes: a channel of its own that loses nothing.
 fn cable(nodes: usize, a: usize, b: usize) -> Channel {
     let medium = MediumConfig::with_links(Phy::DOT11A, losses(nodes, &[(a, b, 0.0)]), 54_000_000);
-    Channel { medium, nodes: [a, b].into() }
+    Channel { name: "cable".to_owned(), medium, nodes: [a, b].into() }
 }
 
 /// Returns the configuration of a scenario over these channels.
@@ -207,7 +219,7 @@ fn pair() -> Simulation {
 }
 
 fn port_of(sim: &Simulation) -> Port {
-    sim.host(0).stack().unwrap().port_to(ncmesh_sim::node_id(1))
+    sim.host(0).stack().unwrap().port_to(node_id(1))
 }
 
 #[test]
@@ -325,6 +337,10 @@ fn mistakes_in_channels_are_named() {
     );
     assert_eq!(unknown, "no `[[channel]]` is named `x`");
     assert!(problem("\"cable\", phy", "\"up\", phy").starts_with("two channels are named `up`"));
+    assert_eq!(
+        problem("name = \"up\"", "name = \"air\""),
+        "the channel of [medium] is called `air`"
+    );
     let slotted = problem("bit_rate = \"2M\"", "bit_rate = \"2M\", mac = \"slotted\"");
     assert_eq!(slotted, "further channels need `mac = \"dcf\"` of [medium]");
     let measured = problem(
@@ -332,4 +348,182 @@ fn mistakes_in_channels_are_named() {
         "measure = { seconds = 9, period_s = 0.1, bytes = 100 }\nprotocol.link",
     );
     assert_eq!(measured, "on several channels nodes measure their links themselves");
+}
+
+/// Output that the test reads after the observer that wrote it.
+#[derive(Clone, Default)]
+struct Shared(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A frame of a capture: its interface, and the address that it is sent to.
+type Captured = (String, Vec<u8>);
+
+fn captured(file: &[u8]) -> Vec<Captured> {
+    let mut reader = PcapNgReader::new(file).unwrap();
+    let mut frames = Vec::new();
+    let mut names: Vec<String> = Vec::new();
+    while let Some(block) = reader.next_block() {
+        match block.unwrap().into_owned() {
+            Block::InterfaceDescription(interface) => {
+                let name = interface.options.iter().find_map(|option| match option {
+                    InterfaceDescriptionOption::IfName(name) => Some(name.to_string()),
+                    _ => None,
+                });
+                names.extend(name);
+            }
+            Block::EnhancedPacket(packet) => {
+                // The 802.11 header follows radiotap, whose length is in its third byte.
+                let start = usize::from(packet.data[2]) + 4;
+                let to = packet.data[start..start + 6].to_vec();
+                frames.push((names[packet.interface_id as usize].clone(), to));
+            }
+            _ => {}
+        }
+    }
+    frames
+}
+
+#[test]
+fn a_capture_tells_ports_apart_and_a_frame_keeps_its_destination() {
+    let scenario = Scenario::parse(TWO_RADIOS, "", Path::new("")).unwrap();
+    let config = SimulationConfig::from_scenario(&scenario).unwrap();
+    let capture = Shared::default();
+    let lines = Shared::default();
+    let points = CapturePoints::Nodes([1, 2].into());
+    let mut writer = Capture::new(capture.clone(), &config, &points).unwrap();
+    let mut events = EventLines::new(lines.clone(), &config);
+    let mut tell = |node, what| {
+        let event = Event { at: Instant::from_nanos(5), node, what };
+        writer.observe(&event).unwrap();
+        events.observe(&event).unwrap();
+    };
+
+    // While the relay's frame for b is on one channel, it sends to all on two others.
+    let frame = &[0xC2; 9];
+    tell(1, What::Sent { channel: 1, to: Some(node_id(2)), frame });
+    tell(1, What::Sent { channel: 0, to: None, frame });
+    tell(1, What::Sent { channel: 2, to: None, frame });
+    tell(2, What::Heard { channel: 1, from: 1, frame, power: None });
+
+    let everyone = vec![0xFF; 6];
+    let to_b = vec![0x02, b'n', b'c', b'm', 0, 3];
+    let expected = [("r up", &to_b), ("r air", &everyone), ("r cable", &everyone), ("b up", &to_b)];
+    assert_eq!(
+        captured(&capture.0.take()),
+        expected.map(|(name, to)| (name.to_owned(), to.clone()))
+    );
+    let lines = String::from_utf8(lines.0.take()).unwrap();
+    let on: Vec<&str> = lines
+        .lines()
+        .map(|line| line.split("\"channel\":\"").nth(1).unwrap().split('"').next().unwrap())
+        .collect();
+    assert_eq!(on, ["up", "air", "cable", "up"]);
+}
+
+#[test]
+fn a_console_counts_the_frames_of_all_channels_and_names_them() {
+    let scenario = Scenario::parse(TWO_RADIOS, "", Path::new("")).unwrap();
+    let config = SimulationConfig::from_scenario(&scenario).unwrap();
+    let mut sim = Simulation::new(config.clone()).unwrap();
+    let schemes = Schemes::read("braid", ServiceKind::Tunnel).unwrap();
+    let told = Told::default();
+    sim.observe(Box::new(Console::new(&scenario, &config, &schemes, told.clone())));
+    sim.run_for(Duration::from_secs(5));
+    sim.finish().unwrap();
+
+    let told = told.0.take();
+    let Some(Message::Meta(meta)) = told.first() else { panic!("{told:?}") };
+    let ports = |from: u16, to: u16| {
+        let link = meta.links.iter().position(|link| (link.from, link.to) == (from, to)).unwrap();
+        (link, meta.links[link].ports.clone())
+    };
+    assert_eq!(ports(1, 2).1, ["air", "cable"]);
+    let (up, on) = ports(3, 2);
+    assert_eq!(on, ["up"]);
+    let keys = told.iter().filter_map(|message| match message {
+        Message::Key(key) => Some(key),
+        _ => None,
+    });
+    let heard = keys.last().unwrap().links.heard[up].unwrap();
+    assert!(heard.0 > 5, "{heard:?}");
+}
+
+/// Messages that a console got.
+#[derive(Clone, Default)]
+struct Told(Rc<RefCell<Vec<Message>>>);
+
+impl Sink for Told {
+    fn tell(&mut self, message: &Message) -> io::Result<()> {
+        self.0.borrow_mut().push(message.clone());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Two nodes that a radio and a cable join.
+const ROOF: &str = r#"
+name = "roof"
+sealed = false
+nodes = ["a", "b"]
+medium = { phy = "802.11a", bit_rate = "6M" }
+channel = [{ name = "cable", bit_rate = "54M" }]
+link = [
+    { from = "a", to = "b", loss = 0.1 },
+    { from = "a", to = "b", wired = true, rate = "54M", channel = "cable" },
+]
+protocol.link = { quick_hello_s = 0.1 }
+"#;
+
+/// Runs what `text` adds to the roof, whose cable is pulled 15 s after the links are measured.
+fn pulled(text: &str, scheme: &str, is_seen: bool) -> Outcome {
+    let scenario = Scenario::parse(&format!("{ROOF}{text}"), "", Path::new("")).unwrap();
+    let mut config = SimulationConfig::from_scenario(&scenario).unwrap();
+    let at = Instant::default() + ncmesh_sim::settling_time(&config.link) + Duration::from_secs(15);
+    config.outages =
+        [0, 1].map(|node| Outage { at, node, channel: 1, is_on: false, is_seen }).into();
+    let limit = Duration::from_secs(300);
+    run(&scenario, config, scheme, limit, vec![], |_| ControlFlow::Continue(())).unwrap()
+}
+
+#[test]
+fn a_connection_loses_nothing_when_the_cable_is_pulled() {
+    let text = "flow = [{ from = \"a\", to = \"b\", protocol = \"tcp\", size = \"80MB\", \
+                seconds = 200 }]";
+    for (scheme, is_seen) in [("braid", true), ("braid", false), ("forward", true)] {
+        let outcome = pulled(text, scheme, is_seen);
+        let flow = &outcome.flows().unwrap().flows[0];
+        let tcp = flow.tcp.as_ref().unwrap();
+        println!("{scheme} {is_seen}: {tcp:?}");
+        assert!(tcp.bytes == 80_000_000 && flow.corrupt == Some(0), "{scheme}: {flow:?}");
+        // It began by the cable, and ended by the radio.
+        let took = tcp.finished_s.unwrap();
+        assert!(took > 16.0, "{scheme} {is_seen}: {took} s");
+    }
+}
+
+#[test]
+fn a_stream_lacks_two_seconds_at_most_when_the_cable_is_pulled() {
+    let text = "stream = [{ group = \"tv\", from = \"a\", receivers = [{ node = \"b\" }], \
+                layers = [{ name = \"base\", rate = \"500k\" }], warm_up_s = 5, seconds = 40 }]";
+    for scheme in ["delta", "multirate", "stream_tree"] {
+        for is_seen in [true, false] {
+            let outcome = pulled(text, scheme, is_seen);
+            let receiver = &outcome.streams().unwrap().streams[0].receivers[0];
+            let whole = receiver.whole_base_s.unwrap();
+            println!("{scheme} {is_seen}: {whole} of 40 s, {:?}", receiver.layers);
+            assert!(whole >= 38 && receiver.corrupt == 0, "{scheme} {is_seen}: {receiver:?}");
+        }
+    }
 }
