@@ -130,7 +130,7 @@ impl Window {
     /// Returns how many packets lead rows, from `from` on.
     #[must_use]
     pub fn count(&self, from: u32) -> usize {
-        // Those before are few, for what is needed no more is forgotten.
+        // Few rows are before it, for what is needed no more is forgotten.
         self.rows.len() - self.rows.range(..from).count()
     }
 

@@ -306,7 +306,7 @@ impl Flow {
         if coded.first.saturating_add(CAPACITY) < self.needs || end > self.needs + CAPACITY {
             return None;
         }
-        // Of what class the packets of a combination are is known once they are.
+        // The packets of a combination may be of any class until they are known.
         if coded.coefficients != [1] || symbol::is_real_time(&coded.symbol) {
             self.urgent_end = self.urgent_end.max(end);
         }

@@ -449,11 +449,11 @@ fn a_console_counts_the_frames_of_all_channels_and_names_them() {
     assert_eq!(ports(1, 2).1, ["air", "cable"]);
     let (up, on) = ports(3, 2);
     assert_eq!(on, ["up"]);
-    let keys = told.iter().filter_map(|message| match message {
+    let mut keys = told.iter().filter_map(|message| match message {
         Message::Key(key) => Some(key),
         _ => None,
     });
-    let heard = keys.last().unwrap().links.heard[up].unwrap();
+    let heard = keys.next_back().unwrap().links.heard[up].unwrap();
     assert!(heard.0 > 5, "{heard:?}");
 }
 

@@ -126,7 +126,7 @@ impl CodedBuffer {
 
     /// Allows `credit` packets more, within the bound.
     pub(super) fn add_credit(&mut self, credit: f64, now: Instant) {
-        // What was lost is earned anew after a while, each time after a longer one.
+        // Packets that were lost are earned anew after a while, each time after a longer one.
         if now.since(self.renewed_at) >= RENEWALS.pause(self.renewals) {
             self.earned = 0.0;
             self.renewed_at = now;
