@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use ncmesh_node::NodeConfig;
 use ncmesh_node::api::serve_connection;
-use ncmesh_node::node::{Command, Handle, Node, Parts, Start};
+use ncmesh_node::node::{Command, FleetStart, Handle, Node, Parts, Start};
 use ncmesh_node::state::StateDir;
 use ncmesh_node::stream::Ports;
 use ncmesh_stack::trust::TrustConfig;
@@ -56,6 +56,7 @@ impl World {
         let parts = Parts {
             start: Start { salt: Salt([1; 16]), epoch: 1, seed: 1 },
             delivered: dir.delivered().unwrap(),
+            fleet: FleetStart::default(),
             handle: handle.clone(),
             ports: Ports::new().0,
             set_log: Box::new(|_| ()),
