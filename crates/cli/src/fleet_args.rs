@@ -112,11 +112,8 @@ fn batch(text: &str) -> Result<Batch, String> {
     // Checked here, so that a mistake is found without a daemon.
     let share = text.strip_suffix('%').map(|share| share.parse().map(Batch::Percent).ok());
     let size = share.unwrap_or_else(|| text.parse().map(Batch::Nodes).ok());
-    let is_allowed = |size: &Batch| match size {
-        Batch::Nodes(nodes) => *nodes > 0,
-        Batch::Percent(share) => (1..=100).contains(share),
-    };
-    size.filter(is_allowed).ok_or_else(|| "allowed are 1 or more, or 1% to 100%".into())
+    size.filter(|size| size.is_possible())
+        .ok_or_else(|| "allowed are 1 or more, or 1% to 100%".into())
 }
 
 #[derive(Debug, Subcommand)]

@@ -143,9 +143,8 @@ pub(crate) fn mesh(scenario: &Bound<'_, PyAny>, seed: Option<&Bound<'_, PyAny>>)
     let channels = scenario.link_channels();
     let links = scenario.loss();
     let links = links.links().map(|link| {
-        let on = channels.get(&(link.from.0, link.to.0)).into_iter().flatten();
-        let names = on.map(|name| (*name).to_owned()).collect();
-        (link.from.0, link.to.0, link.loss, names)
+        let ends = (link.from.0, link.to.0);
+        (ends.0, ends.1, link.loss, channels.get(&ends).cloned().unwrap_or_default())
     });
     let links = links.collect();
     let position = |node: &Node| node.position.map(|at| (at.x, at.y, at.z));

@@ -14,6 +14,17 @@ pub enum Batch {
     Percent(u8),
 }
 
+impl Batch {
+    /// Returns whether it has a node, and no more than all.
+    #[must_use]
+    pub fn is_possible(self) -> bool {
+        match self {
+            Self::Nodes(nodes) => nodes > 0,
+            Self::Percent(share) => (1..=100).contains(&share),
+        }
+    }
+}
+
 /// Link of the topology, as link state tells it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {

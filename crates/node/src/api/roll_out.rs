@@ -2,10 +2,10 @@
 
 use super::blocking::blocking;
 use super::fleet::{ApplyRequest, FleetStatus, PushRequest};
+use super::send::checked_background;
 use super::types::{ApiError, ErrorCode, Recipients};
 use crate::node::{FleetNodes, Handle, Node, Push, Source, not_applied};
-use ncmesh_engine::Background;
-use ncmesh_fleet::rollout::{self, Batch, Settings};
+use ncmesh_fleet::rollout::{self, Settings};
 use ncmesh_fleet::{MAX_BYTES, Manifest};
 use std::fs::File;
 use std::io::Read;
@@ -15,8 +15,6 @@ use std::time::Duration;
 
 /// Times that the stages of a roll-out may take, s. The longest is a month.
 const SECONDS: RangeInclusive<u64> = 1..=2_678_400;
-/// Shares of the nodes that are updated at once.
-const PERCENT: RangeInclusive<u8> = 1..=100;
 
 fn wrong(problem: impl Into<String>) -> ApiError {
     ApiError::new(ErrorCode::BadRequest, problem)
@@ -45,9 +43,7 @@ pub(super) async fn push(handle: &Handle, request: PushRequest) -> Result<FleetS
     if !file.is_absolute() || !images.is_absolute() {
         return Err(wrong("manifest and images must be absolute paths"));
     }
-    if let Some(percent) = background.filter(|percent| Background::of(*percent).is_none()) {
-        return Err(wrong(format!("background = {percent}: allowed is 1 to 100 percent")));
-    }
+    background.map(checked_background).transpose()?;
     let usual = Settings::default();
     let settings = Settings {
         stage_within: seconds("stage_within_s", stage_within_s, usual.stage_within)?,
@@ -113,12 +109,7 @@ fn check_images(dir: &Path, manifest: &Manifest) -> Result<(), ApiError> {
 pub(super) fn apply(node: &mut Node, request: &ApplyRequest) -> Result<FleetStatus, ApiError> {
     let ApplyRequest { without_missing, batch, update_within_s, confirm_within_s, by_hand, .. } =
         request;
-    let is_possible = match batch {
-        None => true,
-        Some(Batch::Nodes(nodes)) => *nodes > 0,
-        Some(Batch::Percent(percent)) => PERCENT.contains(percent),
-    };
-    if !is_possible {
+    if batch.is_some_and(|batch| !batch.is_possible()) {
         return Err(wrong("batch: allowed is 1 node or more, or 1 to 100 percent"));
     }
     let usual = Settings::default();

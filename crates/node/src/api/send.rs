@@ -122,7 +122,7 @@ async fn offer(
 }
 
 /// Returns the bound on the airtime of a file in the background.
-fn checked_background(percent: u8) -> Result<Background, ApiError> {
+pub(super) fn checked_background(percent: u8) -> Result<Background, ApiError> {
     let wrong = || {
         let problem = format!("`background` must be 1 to 100 percent, not {percent}");
         ApiError::new(ErrorCode::BadRequest, problem)

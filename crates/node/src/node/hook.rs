@@ -144,16 +144,8 @@ pub(super) async fn run(
     variables: Variables,
     longest: Duration,
 ) -> Result<(), HookError> {
-    let Some((program, arguments)) = command.split_first() else { return Ok(()) };
-
-    // A process group of its own, so that what the program starts can be ended with it.
-    let mut child = Command::new(program)
-        .args(arguments)
-        .envs(variables)
-        .stdin(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .map_err(HookError::Start)?;
+    let Some(mut program) = program(command, variables) else { return Ok(()) };
+    let mut child = program.spawn().map_err(HookError::Start)?;
     let mut group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
 
     let deadline = Instant::now() + longest;
@@ -170,9 +162,7 @@ pub(super) async fn run(
     }
 
     match ended {
-        Ok(Ok(status)) if status.success() => Ok(()),
-        Ok(Ok(status)) => Err(HookError::Ended(status)),
-        Ok(Err(e)) => Err(HookError::Start(e)),
+        Ok(ended) => outcome(ended),
         Err(_) => {
             // The group was killed above, so the wait is short. It leaves no zombie.
             let _ = child.wait().await;
@@ -186,20 +176,28 @@ pub(super) async fn run_to_its_end(
     command: &[String],
     variables: Variables,
 ) -> Result<(), HookError> {
-    let Some((program, arguments)) = command.split_first() else { return Ok(()) };
+    let Some(mut program) = program(command, variables) else { return Ok(()) };
 
     // Nothing of the daemon's is left to it: a terminal or a log that ends with the daemon would
     // end the program, too.
-    let mut child = Command::new(program)
-        .args(arguments)
-        .envs(variables)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .map_err(HookError::Start)?;
-    match child.wait().await {
+    program.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = program.spawn().map_err(HookError::Start)?;
+    outcome(child.wait().await)
+}
+
+/// Returns the program of a command with its arguments and variables; `None` if there is none.
+fn program(command: &[String], variables: Variables) -> Option<Command> {
+    let (program, arguments) = command.split_first()?;
+    let mut program = Command::new(program);
+    // A process group of its own, so that what the program starts can be ended with it, or is not
+    // ended with the daemon's.
+    program.args(arguments).envs(variables).stdin(Stdio::null()).process_group(0);
+    Some(program)
+}
+
+/// Returns what a program made of its work, by how it ended.
+fn outcome(ended: io::Result<ExitStatus>) -> Result<(), HookError> {
+    match ended {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(HookError::Ended(status)),
         Err(e) => Err(HookError::Start(e)),

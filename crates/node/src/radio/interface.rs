@@ -5,6 +5,7 @@
 //! until it is gone or has a name that does not fit.
 
 use crate::config::PortPlace;
+use ipnet::IpNet;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use rtnetlink::packet_route::link::{
     InfoKind, InfoPortKind, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
@@ -69,7 +70,7 @@ pub(super) struct Interface {
     addresses: Vec<Address>,
     link_local: Vec<Ipv6Addr>,
     /// Networks whose hosts are reached without a router.
-    networks: BTreeSet<Network>,
+    networks: BTreeSet<IpNet>,
     /// Whether the kernel asks for hardware addresses on it.
     resolves: bool,
     /// Neighbours to whom a frame goes out at once.
@@ -83,30 +84,6 @@ pub(super) struct Address {
     pub(super) own: Ipv4Addr,
     /// Its broadcast address, if it has one.
     pub(super) broadcast: Option<Ipv4Addr>,
-}
-
-/// Addresses that begin with the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Network {
-    address: IpAddr,
-    /// Number of the bits.
-    prefix: u8,
-}
-
-impl Network {
-    /// Returns whether an address is in this network.
-    fn contains(self, other: IpAddr) -> bool {
-        let differ = match (self.address, other) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                (own.to_bits() ^ other.to_bits()).leading_zeros()
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                (own.to_bits() ^ other.to_bits()).leading_zeros()
-            }
-            _ => return false,
-        };
-        differ >= u32::from(self.prefix)
-    }
 }
 
 /// Reason why an interface cannot send.
@@ -236,7 +213,7 @@ impl Interface {
     /// Returns whether a frame to this address would wait in the kernel: it is on this link, and
     /// its hardware address is not known.
     pub(super) fn must_ask_for(&self, address: IpAddr) -> bool {
-        let is_here = || self.networks.iter().any(|network| network.contains(address));
+        let is_here = || self.networks.iter().any(|network| network.contains(&address));
         let is_everyone = |own: &Address| own.broadcast.map(IpAddr::V4) == Some(address);
         let is_one = || !address.is_multicast() && !self.addresses.iter().any(is_everyone);
         self.resolves && !self.is_resolved(address) && is_here() && is_one()
@@ -524,10 +501,10 @@ fn parse_link_local(message: &AddressMessage) -> Option<Ipv6Addr> {
 }
 
 /// Returns the network of an address. On a point-to-point interface it is that of the far end.
-fn parse_network(message: &AddressMessage) -> Option<Network> {
+fn parse_network(message: &AddressMessage) -> Option<IpNet> {
     let prefix = message.header.prefix_len;
     message.attributes.iter().find_map(|attribute| match attribute {
-        AddressAttribute::Address(address) => Some(Network { address: *address, prefix }),
+        AddressAttribute::Address(address) => IpNet::new(*address, prefix).ok(),
         _ => None,
     })
 }

@@ -31,7 +31,6 @@ use ncmesh_console::schema::{
 use ncmesh_console::{Sampler, Sink};
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_medium::LossyLink;
 use std::io;
 use streams::Streams;
 use transfers::Transfers;
@@ -148,16 +147,12 @@ fn seconds(at: Instant) -> f64 {
 fn meta(scenario: &Scenario, config: &SimulationConfig, schemes: &Schemes) -> Meta {
     let loss = scenario.loss();
     let channels = scenario.link_channels();
-    let ports = |link: &LossyLink| {
-        let on = channels.get(&(link.from.0, link.to.0)).into_iter().flatten();
-        on.map(|name| (*name).to_owned()).collect()
-    };
     let links = loss.links().map(|link| Link {
         from: node_id(link.from.0).0,
         to: node_id(link.to.0).0,
         // Losses of nodes that move are true at the start only.
         loss: config.mobility.is_none().then(|| (link.loss * 1e4).round() / 1e4),
-        ports: ports(&link),
+        ports: channels.get(&(link.from.0, link.to.0)).cloned().unwrap_or_default(),
     });
 
     let nodes = scenario.nodes.iter().enumerate().map(|(i, node)| Node {

@@ -404,8 +404,8 @@ impl Scenario {
     /// Returns the names of the channels that each directed link is on, by node index; nothing if
     /// there is one channel only.
     #[must_use]
-    pub fn link_channels(&self) -> BTreeMap<(usize, usize), Vec<&str>> {
-        let mut on: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
+    pub fn link_channels(&self) -> BTreeMap<(usize, usize), Vec<String>> {
+        let mut on: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
         if self.channels.is_empty() {
             return on;
         }
@@ -414,7 +414,7 @@ impl Scenario {
         let names = core::iter::once(FIRST_CHANNEL).chain(further);
         for (name, losses) in names.zip(self.channel_losses()) {
             for link in losses.links() {
-                on.entry((link.from.0, link.to.0)).or_default().push(name);
+                on.entry((link.from.0, link.to.0)).or_default().push(name.to_owned());
             }
         }
         on

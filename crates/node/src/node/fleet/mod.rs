@@ -586,7 +586,6 @@ impl Node {
 
     /// Sends files to the nodes that lack them, once for all that lack the same.
     fn serve_wishes(&mut self, now: Instant) {
-        let paths = self.stack.topology().paths_from(self.id(), Metric::Unicast);
         let Some(lead) = self.fleet.operator.as_mut().and_then(|side| side.lead.as_mut()) else {
             return;
         };
@@ -598,6 +597,7 @@ impl Node {
             return;
         }
 
+        let paths = self.stack.topology().paths_from(self.stack.node(), Metric::Unicast);
         let transfers = self.stack.transfers();
         let waiting: Vec<String> =
             self.sending.waiting_transfers(&self.stack).map(|transfer| transfer.name).collect();
