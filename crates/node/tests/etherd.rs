@@ -124,6 +124,32 @@ async fn a_saturated_sender_gets_what_the_medium_gives() {
 }
 
 #[tokio::test]
+async fn a_request_during_a_grant_does_not_collide_with_the_granted_frame() {
+    soon(async {
+        let lab = Lab::start(2, |_| {});
+        let mut a = lab.attach(0).await;
+        let mut b = lab.attach(1).await;
+        for _ in 0..20 {
+            a.request().await.unwrap();
+            while a.event().await.unwrap() != EtherEvent::Grant {}
+
+            // The channel was free for long. The counters are answered after the request was read.
+            b.request().await.unwrap();
+            lab.control.statistics().await.unwrap();
+            a.answer(Access::Broadcast, &[0; 1_500]).await.unwrap();
+
+            while b.event().await.unwrap() != EtherEvent::Grant {}
+            b.answer(Access::Broadcast, b"next").await.unwrap();
+            while !matches!(a.event().await.unwrap(), EtherEvent::Received { .. }) {}
+        }
+        let statistics = lab.stop().await;
+        assert_eq!(statistics.medium.radios[0].collisions, 0);
+        assert_eq!(statistics.medium.radios[1].deliveries, 20);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_new_process_takes_the_radio_and_the_old_one_learns_of_it() {
     soon(async {
         let lab = Lab::start(2, |_| {});

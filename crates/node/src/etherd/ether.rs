@@ -34,6 +34,10 @@ pub(super) struct Ether {
     clients: Clients,
     /// Open grants, by radio.
     pending: BTreeMap<usize, Pending>,
+    /// Radios that spoke while a grant was open, and whether each wants the channel. The medium
+    /// stands still at the grant's instant then; in real time, the frame has begun already. A
+    /// request passed on at once would find a free channel and collide with that frame.
+    waiting: BTreeMap<usize, bool>,
     /// Number of the latest grant.
     serial: u64,
     lag: LagMeter,
@@ -55,6 +59,7 @@ impl Ether {
             token: config.token,
             grant_limit_ns: u64::try_from(config.grant_limit.as_nanos()).unwrap_or(u64::MAX),
             pending: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             serial: 0,
             lag: LagMeter::new(config.lag_limit, config.lag_timeout),
             faults: Faults::default(),
@@ -111,6 +116,7 @@ impl Ether {
         let live = self.clients.is_live(radio);
         if !live {
             self.pending.remove(&radio);
+            self.waiting.remove(&radio);
         }
         self.medium.set_up(RadioId(radio), live)
     }
@@ -176,8 +182,8 @@ impl Ether {
 
             // Requests of a radio that the lab has switched off are ignored.
             Datagram::Request if !self.medium.is_up(id) => {}
-            Datagram::Request => drop(self.medium.request(wall_ns, id)),
-            Datagram::Withdraw => drop(self.medium.withdraw(wall_ns, id)),
+            Datagram::Request => self.handle_wish(wall_ns, id, true),
+            Datagram::Withdraw => self.handle_wish(wall_ns, id, false),
 
             Datagram::Decline { serial } => {
                 if self.take_pending(radio, serial) {
@@ -210,6 +216,25 @@ impl Ether {
             // Kinds that only the emulator sends.
             _ => self.faults.garbled += 1,
         }
+    }
+
+    /// Passes on whether a radio wants the channel, once no grant is open.
+    fn handle_wish(&mut self, wall_ns: u64, radio: RadioId, wants: bool) {
+        if self.pending.is_empty() {
+            self.waiting.remove(&radio.0);
+            self.pass_on(wall_ns, radio, wants);
+        } else {
+            self.waiting.insert(radio.0, wants);
+        }
+    }
+
+    /// Passes on to the medium whether a radio wants the channel.
+    fn pass_on(&mut self, wall_ns: u64, radio: RadioId, wants: bool) {
+        // Neither call fails: the radio exists.
+        let _ = match wants {
+            true => self.medium.request(wall_ns, radio),
+            false => self.medium.withdraw(wall_ns, radio),
+        };
     }
 
     /// Attaches a process as a radio, or refuses it.
@@ -271,6 +296,13 @@ impl Ether {
     pub(super) fn advance(&mut self, wall_ns: u64, send: Send<'_>) {
         // Late grants first, since the medium waits for them.
         self.expire(wall_ns, send);
+
+        // Whoever spoke while the medium stood still speaks now.
+        if self.pending.is_empty() {
+            for (radio, wants) in core::mem::take(&mut self.waiting) {
+                self.pass_on(wall_ns, RadioId(radio), wants);
+            }
+        }
 
         // Event by event, since each may cause a grant, and the medium then waits for its answer.
         while let Some(due_ns) = self.medium.poll_timeout().filter(|&due_ns| due_ns <= wall_ns) {
