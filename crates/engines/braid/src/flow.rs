@@ -5,7 +5,7 @@ use super::flight::Filling;
 use super::frame::{Header, LAST, NAMED, State, WIDTH};
 use super::hops::Hops;
 use super::next::{Next, Unicast};
-use super::route::Route;
+use super::route::{self, Route};
 use super::symbol;
 use super::upstream::Upstream;
 use ncmesh_code::{Coded, Window};
@@ -13,8 +13,7 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::coder::pack;
 use ncmesh_engine::toolkit::flow::{Contradiction, FlowInstance};
 use ncmesh_engine::toolkit::hop::pacing::{Pacing, PacingPolicy};
-use ncmesh_engine::topology::Metric;
-use ncmesh_engine::{At, Context, rng};
+use ncmesh_engine::{At, Context, Malformed, rng};
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::{BTreeMap, BTreeSet};
@@ -519,12 +518,12 @@ impl Flow {
     // ---- the next hop
 
     /// Chooses the next hop. What the old one had not seen goes to the new one.
-    pub(crate) fn route(&mut self, cx: &Context<'_>, metric: Metric) {
+    pub(crate) fn route(&mut self, cx: &Context<'_>) {
         if matches!(self.role, Role::Destination | Role::Listener) {
             return;
         }
         let now = self.child.as_ref().map(|child| child.node);
-        let best = self.route.choose(cx, self.id.destination, metric, self.child.as_ref());
+        let best = self.route.choose(cx, self.id.destination, self.child.as_ref());
         if let Some(child) = &mut self.child {
             child.port = cx.at.ways.port_to(child.node);
         }
@@ -567,9 +566,50 @@ impl Flow {
         self.child.as_ref().is_none_or(|child| cx.at.ways.port_to(child.node) == here)
     }
 
+    /// Takes what another node says of itself, in a data frame if it `sends`. Returns how many frames
+    /// forwarding would have sent for what the next hop gained.
+    ///
+    /// # Errors
+    /// [`Malformed`] if no node of this flow can have what it says.
+    pub(crate) fn hear(
+        &mut self,
+        cx: &Context<'_>,
+        node: NodeId,
+        said: Said,
+        sends: bool,
+        pace: Pace,
+    ) -> Result<f64, Malformed> {
+        // The way may have changed since the last frame.
+        self.heard_at = cx.now;
+        self.route(cx);
+
+        // Only who sends packets on needs to know what others have.
+        let Some(child) = &self.child else { return Ok(0.0) };
+        let is_child = child.node == node;
+        if !is_child && !route::is_nearer(cx, self.id, self.upstream.parent, node) {
+            return Ok(0.0);
+        }
+        if !self.can_have(said.state) {
+            return Err(Malformed);
+        }
+
+        // The next hop's word corrects what is believed of it. A node further on only ends what is
+        // needed no more.
+        if !is_child {
+            self.hear_nearer(said.state.needs);
+            return Ok(0.0);
+        }
+        let frames = self.hear_child(said, pace, cx.now);
+        if sends {
+            self.make_way(pace.packet_time, cx.now);
+        }
+        self.note_room(pace.room, cx.now);
+        Ok(frames)
+    }
+
     /// Takes what the next hop says of itself. Returns how many frames forwarding would have sent
     /// for what it gained.
-    pub(crate) fn hear_child(&mut self, said: Said, pace: Pace, now: Instant) -> f64 {
+    fn hear_child(&mut self, said: Said, pace: Pace, now: Instant) -> f64 {
         let state = said.state;
         let Some(child) = &mut self.child else { return 0.0 };
 
@@ -594,7 +634,7 @@ impl Flow {
     }
 
     /// Notes that a node nearer to the destination needs no packets before `needs`.
-    pub(crate) fn hear_nearer(&mut self, needs: u32) {
+    fn hear_nearer(&mut self, needs: u32) {
         let Some(child) = &mut self.child else { return };
         child.skip_to(needs);
         self.follow_next_hop();
@@ -609,7 +649,7 @@ impl Flow {
     }
 
     /// Leaves the channel to the next hop, which was heard to send, if it feeds another relay.
-    pub(crate) fn make_way(&mut self, packet_time: Duration, now: Instant) {
+    fn make_way(&mut self, packet_time: Duration, now: Instant) {
         if self.child.as_ref().is_some_and(|child| child.state.feeds) {
             self.pacing.make_way(packet_time, now);
         }

@@ -84,8 +84,8 @@ use ncmesh_engine::toolkit::precedence::Precedence;
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{CodingStatus, DATA, FlowStatus, PacketError, check_packet, flow_of};
 use ncmesh_engine::{
-    At, Class, Context, Engine, Filled, Frame, Offer, PerPort, Port, Summary, TunnelEngine,
-    TxReport, TxResult,
+    At, Class, Context, Engine, Filled, Frame, Malformed, Offer, PerPort, Port, Summary,
+    TunnelEngine, TxReport, TxResult,
 };
 use ncmesh_wire::{NodeId, ServiceId};
 use next::{Next, Unicast};
@@ -218,9 +218,10 @@ impl Braid {
         self.packet_time[port].value()
     }
 
-    fn begin(&mut self, cx: &mut Context<'_>, id: FlowInstance, first: u32) {
+    fn begin(&mut self, cx: &Context<'_>, flow: Flow) {
+        let id = flow.id;
         make_room(&mut self.flows, &id.key(), MAX_FLOWS, |flow| flow.heard_at);
-        self.flows.insert(id.key(), Flow::new(cx, id, first));
+        self.flows.insert(id.key(), flow);
         self.counters.begin(id.source, id.destination);
         self.tick_at.get_or_insert(cx.now + TICK);
     }
@@ -262,39 +263,22 @@ impl Braid {
             let until = self.answered_by(cx);
             self.silence[cx.at.port].leave_to_answer(until);
         }
-        // If every frame for seconds contradicts this node's state, that is wrong: it begins again.
-        if let Some(flow) = self.flows.get_mut(&id.key()).filter(|flow| !flow.is_source())
-            && is_for_me
-            && flow.note_conflict(id, header.oldest, cx.now)
-        {
-            self.flows.remove(&id.key());
+        if !self.admit(cx, &header) {
+            return;
         }
-
-        // Find the flow, or begin one: at its end, as its next hop, or to overhear it for pairs.
-        match self.flows.get(&id.key()) {
-            Some(flow) if id == flow.id => {}
-            Some(flow) if !id.is_later(flow.id) => return cx.counters.drop(DropReason::Stale),
-            _ if id.source == cx.me => return cx.counters.drop(DropReason::UnknownFlow),
-            _ if is_for_me || id.destination == cx.me => {
-                self.begin(cx, id, header.oldest);
-                // So that it has a next hop when it hears what that has.
-                self.flows.get_mut(&id.key()).map(Flow::take_part);
-            }
-            // A relay that sends packets to this node may pair them with those of this flow.
-            _ if self.flows.len() < MAX_FLOWS / 2 && self.is_fed_by(header.next_hop) => {
-                self.begin(cx, id, header.oldest);
-            }
-            _ => return,
-        }
+        let packet_time = self.packet_time(cx.at.port);
+        let room = self.config.backlog;
+        let Some(flow) = self.flows.get_mut(&id.key()) else { return };
 
         // Every frame says what its sender has. If that is the next hop, it answers this node.
         let said = Said { state: header.state, number: header.number, is_direct: true };
-        self.hear_state(cx, id, sender, said, true);
-        let packet_time = self.packet_time(cx.at.port);
-        let room = self.config.backlog;
-        let Some(flow) = self.flows.get_mut(&id.key()).filter(|flow| !flow.is_source()) else {
+        match flow.hear(cx, sender, said, true, Pace { room, packet_time }) {
+            Ok(frames) => self.forwarding += frames,
+            Err(Malformed) => cx.counters.drop(DropReason::Malformed),
+        }
+        if flow.is_source() {
             return;
-        };
+        }
 
         // A frame for this node makes it a relay. It tells of the previous hop: which of its frames
         // arrived, whether they collide, and which packets come no more.
@@ -333,61 +317,60 @@ impl Braid {
         flow.note_room(room, cx.now);
         self.counters.heard(id.source, id.destination, is_innovative);
         cx.counters.note_payload(is_innovative);
-        self.hand_up(cx, id.key());
+        Self::hand_up(&mut self.counters, cx, flow);
         self.take_turns(cx, used);
     }
 
-    /// Takes what another node says of itself, in a data frame if it `sends`.
-    fn hear_state(
-        &mut self,
-        cx: &mut Context<'_>,
-        id: FlowInstance,
-        node: NodeId,
-        said: Said,
-        sends: bool,
-    ) {
-        let state = said.state;
-        let packet_time = self.packet_time(cx.at.port);
-        let room = self.config.backlog;
-        let known = self.flows.get_mut(&id.key());
-        let Some(flow) = known.filter(|flow| flow.id == id) else { return };
+    /// Finds the flow of a data frame, or begins one: at its end, as its next hop, or to overhear it
+    /// for pairs. Returns whether there is one.
+    fn admit(&mut self, cx: &mut Context<'_>, header: &Header) -> bool {
+        let id = header.flow;
+        let is_for_me = header.next_hop == cx.me;
+        let known = self.flows.get_mut(&id.key()).map(|flow| {
+            // If every frame for seconds contradicts this node's state, that is wrong: it begins
+            // again.
+            let is_wrong =
+                !flow.is_source() && is_for_me && flow.note_conflict(id, header.oldest, cx.now);
+            (flow.id, is_wrong)
+        });
 
-        // The way may have changed since the last frame.
-        flow.heard_at = cx.now;
-        flow.route(cx, METRIC);
-        // Only who sends packets on needs to know what others have.
-        let Some(child) = &flow.child else { return };
-        let is_child = child.node == node;
-        if !(is_child || route::is_nearer(cx, id, flow.upstream.parent, node)) {
-            return;
-        }
-        if !flow.can_have(state) {
-            return cx.counters.drop(DropReason::Malformed);
-        }
-
-        // The next hop's word corrects what is believed of it. A node further on only ends what is
-        // needed no more.
-        if is_child {
-            self.forwarding += flow.hear_child(said, Pace { room, packet_time }, cx.now);
-            if sends {
-                flow.make_way(packet_time, cx.now);
+        match known {
+            Some((known, false)) if id == known => return true,
+            Some((known, false)) if !id.is_later(known) => {
+                cx.counters.drop(DropReason::Stale);
+                return false;
             }
-            flow.note_room(room, cx.now);
-        } else {
-            flow.hear_nearer(state.needs);
+            _ if id.source == cx.me => {
+                cx.counters.drop(DropReason::UnknownFlow);
+                return false;
+            }
+            _ => {}
         }
+
+        // A relay that sends packets to this node may pair them with those of this flow.
+        let takes_part = is_for_me || id.destination == cx.me;
+        let may_pair = self.flows.len() < MAX_FLOWS / 2 && self.is_fed_by(header.next_hop);
+        if takes_part || may_pair {
+            let mut flow = Flow::new(cx, id, header.oldest);
+            // So that it has a next hop when it hears what that has.
+            if takes_part {
+                flow.take_part();
+            }
+            self.begin(cx, flow);
+        }
+        takes_part || may_pair
     }
 
-    /// Hands up what is in order at its destination.
-    fn hand_up(&mut self, cx: &mut Context<'_>, ends: Ends) {
-        let Some(flow) = self.flows.get_mut(&ends) else { return };
-        if cx.me == ends.1 {
+    /// Hands up what is in order at the destination of a flow.
+    fn hand_up(counters: &mut FlowCounters, cx: &mut Context<'_>, flow: &mut Flow) {
+        let FlowInstance { source, destination, .. } = flow.id;
+        if cx.me == destination {
             while let Some(packets) = flow.pop_packets(cx.now) {
                 for packet in packets {
                     if !packet.is_empty() {
-                        self.counters.delivered(ends.0, ends.1, packet.len());
+                        counters.delivered(source, destination, packet.len());
                     }
-                    cx.hand_up(ends.0, packet);
+                    cx.hand_up(source, packet);
                 }
             }
         }
@@ -401,7 +384,14 @@ impl Braid {
         self.heed_turn(cx, report.child, report.flow, report.state, Some(report.parent));
         let is_direct = sender == report.child;
         let said = Said { state: report.state, number: report.number, is_direct };
-        self.hear_state(cx, report.flow, report.child, said, false);
+        let pace = Pace { room: self.config.backlog, packet_time: self.packet_time(cx.at.port) };
+        let known = self.flows.get_mut(&report.flow.key());
+        if let Some(flow) = known.filter(|flow| flow.id == report.flow) {
+            match flow.hear(cx, report.child, said, false, pace) {
+                Ok(frames) => self.forwarding += frames,
+                Err(Malformed) => cx.counters.drop(DropReason::Malformed),
+            }
+        }
         let Report { child: author, next_hop, parent: to, .. } = report;
         if is_passed_on(cx.topology, cx.me, Addresses { author, next_hop, to }, METRIC) {
             let key = (report.flow.key(), report.child, report.parent);
@@ -576,15 +566,14 @@ impl Engine for Braid {
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
-        let all: Vec<Ends> = self.flows.keys().copied().collect();
-        for ends in &all {
-            self.hand_up(cx, *ends);
+        for flow in self.flows.values_mut() {
+            Self::hand_up(&mut self.counters, cx, flow);
         }
         self.take_turns(cx, None);
         if self.tick_at.is_some_and(|at| at <= cx.now) {
             self.flows.retain(|_, flow| cx.now.since(flow.heard_at.max(flow.sent_at)) < IDLE);
             for (ends, flow) in &mut self.flows {
-                flow.route(cx, METRIC);
+                flow.route(cx);
                 for _ in 0..flow.expire(self.config.deadline(), cx.now) {
                     self.counters.lost(ends.0, ends.1);
                 }
@@ -757,13 +746,14 @@ impl TunnelEngine for Braid {
         if self.own(to).is_none_or(Flow::is_used_up) {
             self.begun += 1;
             let id = FlowInstance::new(cx, to, self.begun);
-            self.begin(cx, id, 0);
+            let flow = Flow::new(cx, id, 0);
+            self.begin(cx, flow);
         }
 
         let Some(flow) = self.flows.get_mut(&(cx.me, to)) else { return Err(PacketError::Full) };
         flow.heard_at = cx.now;
         flow.push(packet, longest + PREFIX, cx.now);
-        flow.route(cx, METRIC);
+        flow.route(cx);
         Ok(())
     }
 

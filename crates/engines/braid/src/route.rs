@@ -6,7 +6,6 @@ use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::toolkit::hop::{Avoided, Choice, ChoicePolicy, Ways, around};
-use ncmesh_engine::topology::Metric;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
@@ -44,7 +43,6 @@ impl Route {
         &mut self,
         cx: &Context<'_>,
         destination: NodeId,
-        metric: Metric,
         child: Option<&Child>,
     ) -> Option<NodeId> {
         self.poor.retain(|_, (_, until)| cx.now < *until);
@@ -67,7 +65,7 @@ impl Route {
             self.avoided.avoid(child.node, cx.now);
         }
 
-        let paths = cx.topology.paths_to(destination, metric);
+        let paths = cx.topology.paths_to(destination, METRIC);
         let own = paths.distance(cx.me);
         let cost = |node: NodeId| {
             let told = cx.topology.delivery(cx.me, node);
@@ -81,7 +79,7 @@ impl Route {
             let remembered = self.poor.get(&node).filter(|_| !has_recovered);
             let delivery = remembered.map_or(told.max(carries), |(poor, _)| told.min(*poor));
             let etx = paths.etx(node).filter(|_| paths.distance(node) < own);
-            let link = 1.0 / metric.success(delivery, back.max(brings));
+            let link = 1.0 / METRIC.success(delivery, back.max(brings));
             etx.map_or(f64::INFINITY, |etx| etx + link)
         };
 
@@ -96,7 +94,7 @@ impl Route {
                 // frames, and somebody may pass on those alone.
                 let is_out = |node| self.avoided.contains(node, cx.now);
                 if best.is_some_and(is_out)
-                    && let Some(node) = around(cx, &paths, metric, is_out)
+                    && let Some(node) = around(cx, &paths, METRIC, is_out)
                 {
                     self.choice.reset();
                     return Some(node);
