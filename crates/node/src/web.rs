@@ -84,7 +84,7 @@ async fn tell(handle: Handle, mut hub: Hub) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
 
     let mut sampler = Sampler::new();
-    let Ok(mut view) = handle.call(|node| node.view()).await else { return };
+    let Ok(mut view) = handle.call(|node| View::of(node)).await else { return };
     loop {
         // A first look without listeners, so that the first of them has a state at once.
         if sampler.meta().is_some() {
@@ -95,7 +95,7 @@ async fn tell(handle: Handle, mut hub: Hub) {
         view.tell_every(hub.step_s());
         let look = move |node: &mut crate::node::Node| {
             // The view goes to the node's loop and back, so that no lock is needed.
-            node.look(&mut view);
+            view.look(node);
             view
         };
 

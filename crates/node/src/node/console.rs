@@ -1,6 +1,6 @@
 //! The mesh as this node knows it and the console shows it.
 //!
-//! A [`View`] is kept by whoever tells the console, and goes with each call to the node: the places
+//! A [`View`] is kept by whoever tells the console, and looks at the node again and again: the places
 //! of nodes and links in its lists must stay what they are. A node knows its own counters, what it
 //! hears of its neighbours, and the link state of all. What only others know is unknown, not zero;
 //! [`Meta::observer`] says whose view it is.
@@ -78,13 +78,13 @@ impl View {
     }
 }
 
-impl Node {
-    /// Returns a view that was told nothing.
+impl View {
+    /// Returns a view of a node's that was told nothing.
     #[must_use]
-    pub fn view(&self) -> View {
+    pub fn of(daemon: &Node) -> Self {
         // Lists begin empty. Places in them never move, because ticks tell values by place.
-        let schemes = self.stack.registry().entries().map(|entry| entry.name.to_owned());
-        View {
+        let schemes = daemon.stack.registry().entries().map(|entry| entry.name.to_owned());
+        Self {
             meta: Meta {
                 schema: SCHEMA,
                 source: Source::Daemon,
@@ -95,7 +95,7 @@ impl Node {
                 bit_rate_bps: None,
                 tick_s: TICK_S,
                 key_s: KEY_S,
-                observer: Some(self.id().0),
+                observer: Some(daemon.id().0),
                 nodes: Vec::new(),
                 links: Vec::new(),
                 transfers: Vec::new(),
@@ -116,144 +116,144 @@ impl Node {
         }
     }
 
-    /// Brings a view up to date.
-    pub fn look(&self, view: &mut View) {
-        view.state.time_s = seconds(self.clock.now().as_secs_f64());
+    /// Brings it up to date with what a node knows now.
+    pub fn look(&mut self, daemon: &Node) {
+        self.state.time_s = seconds(daemon.clock.now().as_secs_f64());
         // Nodes come before links, transfers and flows, which refer to their places.
-        self.look_at_nodes(view);
-        self.look_at_links(view);
-        for status in self.stack.transfers() {
-            self.look_at_transfer(view, &status);
+        self.look_at_nodes(daemon);
+        self.look_at_links(daemon);
+        for status in daemon.stack.transfers() {
+            self.look_at_transfer(daemon, &status);
         }
-        self.look_at_flows(view);
-        for (scheme, status) in self.stack.streams() {
-            self.look_at_stream(view, scheme, &status);
+        self.look_at_flows(daemon);
+        for (scheme, status) in daemon.stack.streams() {
+            self.look_at_stream(daemon, scheme, &status);
         }
-        self.look_at_problems(view);
+        self.look_at_problems(daemon);
     }
 
-    fn look_at_nodes(&self, view: &mut View) {
+    fn look_at_nodes(&mut self, daemon: &Node) {
         // Neighbours that are heard, and whose link state has not come, are shown too.
-        let topology = self.stack.topology();
-        let inbound: BTreeSet<NodeId> = self.stack.inbound().map(|(node, _)| node).collect();
+        let topology = daemon.stack.topology();
+        let inbound: BTreeSet<NodeId> = daemon.stack.inbound().map(|(node, _)| node).collect();
         let there: BTreeSet<NodeId> =
-            topology.nodes().chain(inbound.iter().copied()).chain([self.id()]).collect();
+            topology.nodes().chain(inbound.iter().copied()).chain([daemon.id()]).collect();
         for node in &there {
-            let place = *view.nodes.entry(*node).or_insert_with(|| {
+            let place = *self.nodes.entry(*node).or_insert_with(|| {
                 let node = ncmesh_console::schema::Node {
                     id: node.0,
                     name: String::new(),
                     position: None,
                 };
-                view.meta.nodes.push(node);
-                view.meta.nodes.len() - 1
+                self.meta.nodes.push(node);
+                self.meta.nodes.len() - 1
             });
             // Name and position of a neighbour may come later.
-            view.meta.nodes[place].name = harmless(&self.name_of(*node));
-            view.meta.nodes[place].position = self.position_of(*node);
+            self.meta.nodes[place].name = harmless(&daemon.name_of(*node));
+            self.meta.nodes[place].position = daemon.position_of(*node);
         }
 
-        let mut table = NodeTable::unknown(view.meta.nodes.len());
+        let mut table = NodeTable::unknown(self.meta.nodes.len());
 
         // A node is up while somebody hears it. Its link state is kept for longer.
-        let mut up = topology.around(self.id());
+        let mut up = topology.around(daemon.id());
         up.extend(&inbound);
-        table.up = view.meta.nodes.iter().map(|node| up.contains(&NodeId(node.id))).collect();
-        let own = view.nodes[&self.id()];
-        set_sent(&mut table, own, self.stack.counters());
-        let queued: u64 = self.stack.flows().iter().map(|(_, flow)| flow.credits).sum();
+        table.up = self.meta.nodes.iter().map(|node| up.contains(&NodeId(node.id))).collect();
+        let own = self.nodes[&daemon.id()];
+        set_sent(&mut table, own, daemon.stack.counters());
+        let queued: u64 = daemon.stack.flows().iter().map(|(_, flow)| flow.credits).sum();
         table.queue[own] = Some(u32::try_from(queued).unwrap_or(u32::MAX));
 
-        let before = std::mem::replace(&mut view.state.nodes, table);
+        let before = std::mem::replace(&mut self.state.nodes, table);
         // Only changes are events, so the state before is compared.
         for (place, was_up) in before.up.into_iter().enumerate() {
-            let is_up = view.state.nodes.up[place];
+            let is_up = self.state.nodes.up[place];
             if was_up != is_up {
-                let node = NodeId(view.meta.nodes[place].id);
-                view.note(node, if is_up { EventKind::NodeUp } else { EventKind::NodeDown });
+                let node = NodeId(self.meta.nodes[place].id);
+                self.note(node, if is_up { EventKind::NodeUp } else { EventKind::NodeDown });
             }
         }
 
-        let before = std::mem::take(&mut view.neighbours);
+        let before = std::mem::take(&mut self.neighbours);
         for neighbour in inbound.difference(&before) {
-            view.note(self.id(), EventKind::NeighborUp { neighbor: neighbour.0 });
+            self.note(daemon.id(), EventKind::NeighborUp { neighbor: neighbour.0 });
         }
         for neighbour in before.difference(&inbound) {
-            view.note(self.id(), EventKind::NeighborDown { neighbor: neighbour.0 });
+            self.note(daemon.id(), EventKind::NeighborDown { neighbor: neighbour.0 });
         }
 
-        view.neighbours = inbound;
+        self.neighbours = inbound;
     }
 
-    fn look_at_links(&self, view: &mut View) {
+    fn look_at_links(&mut self, daemon: &Node) {
         // Deliveries that other nodes measured, as they have told them.
-        let topology = self.stack.topology();
-        let me = self.id();
+        let topology = daemon.stack.topology();
+        let me = daemon.id();
         let told = topology.states().flat_map(|(to, state)| {
             state.hears.iter().map(move |(from, delivery)| ((*from, to), *delivery))
         });
         // A measurement here is newer than what this node has told.
         let mut deliveries: BTreeMap<(NodeId, NodeId), f64> =
             told.filter(|((_, to), _)| *to != me).collect();
-        deliveries.extend(self.stack.inbound().map(|(from, delivery)| ((from, me), delivery)));
+        deliveries.extend(daemon.stack.inbound().map(|(from, delivery)| ((from, me), delivery)));
 
         // Bounded, because the link states of others decide how many there are. A node may be heard
         // by others before anything is known of itself: then its links wait for it.
         for link in deliveries.keys() {
-            let are_known = view.nodes.contains_key(&link.0) && view.nodes.contains_key(&link.1);
-            let is_new = !view.links.contains_key(link);
-            if are_known && is_new && view.links.len() < MOST_LINKS {
-                view.links.insert(*link, view.meta.links.len());
+            let are_known = self.nodes.contains_key(&link.0) && self.nodes.contains_key(&link.1);
+            let is_new = !self.links.contains_key(link);
+            if are_known && is_new && self.links.len() < MOST_LINKS {
+                self.links.insert(*link, self.meta.links.len());
                 let from = link.0.0;
                 let to = link.1.0;
-                view.meta.links.push(Link { from, to, loss: None, ports: Vec::new() });
+                self.meta.links.push(Link { from, to, loss: None, ports: Vec::new() });
             }
         }
 
-        let mut table = LinkTable::unknown(view.meta.links.len());
-        for ((from, to), place) in &view.links {
+        let mut table = LinkTable::unknown(self.meta.links.len());
+        for ((from, to), place) in &self.links {
             table.delivery[*place] = deliveries.get(&(*from, *to)).copied().map(share);
             // Only the receiver of a link knows what came over it, so these are known for links to
             // here.
             if *to == me {
-                let counted = self.stack.counters().usefulness(*from);
+                let counted = daemon.stack.counters().usefulness(*from);
                 table.heard[*place] = Some(counted.frames.into());
                 table.innovative[*place] = Some(counted.innovative.into());
                 table.redundant[*place] = Some(counted.redundant.into());
-                if self.ports.are_several() {
-                    let ways = self.ports.ways_to(*from, &self.stack).into_iter();
-                    view.meta.links[*place].ports = ways.map(|way| way.port).collect();
+                if daemon.ports.are_several() {
+                    let ways = daemon.ports.ways_to(*from, &daemon.stack).into_iter();
+                    self.meta.links[*place].ports = ways.map(|way| way.port).collect();
                 }
             }
         }
 
-        view.state.links = table;
+        self.state.links = table;
     }
 
-    fn look_at_transfer(&self, view: &mut View, status: &TransferStatus) {
+    fn look_at_transfer(&mut self, daemon: &Node, status: &TransferStatus) {
         let is_sending = status.direction == Direction::Sending;
-        let me = self.id().0;
+        let me = daemon.id().0;
 
         // A transfer keeps its place for as long as the view exists. Beyond `MAX_SHOWN` no more are
         // shown.
-        let known = view.transfers.get(&(status.flow, is_sending)).copied();
+        let known = self.transfers.get(&(status.flow, is_sending)).copied();
         let place = match known {
             Some(place) => place,
-            None if view.meta.transfers.len() >= MAX_SHOWN => return,
+            None if self.meta.transfers.len() >= MAX_SHOWN => return,
             None => {
                 let receivers = status.receivers.iter().map(|receiver| receiver.node.0);
-                view.meta.transfers.push(Transfer {
+                self.meta.transfers.push(Transfer {
                     id: status.flow.to_string(),
                     name: harmless_file_name(&status.name),
-                    scheme: self.stack.transfer_scheme(status.flow).unwrap_or("").to_owned(),
+                    scheme: daemon.stack.transfer_scheme(status.flow).unwrap_or("").to_owned(),
                     from: status.flow.source.0,
                     to: if is_sending { receivers.collect() } else { vec![me] },
                     bytes: status.size.into(),
                     generations: None,
                 });
-                view.state.transfers.push(TransferState::default());
-                let place = view.meta.transfers.len() - 1;
-                view.transfers.insert((status.flow, is_sending), place);
+                self.state.transfers.push(TransferState::default());
+                let place = self.meta.transfers.len() - 1;
+                self.transfers.insert((status.flow, is_sending), place);
                 place
             }
         };
@@ -281,14 +281,14 @@ impl Node {
         }
 
         // The stage is an event when it changes. At a receiver, its own stage counts.
-        let before = std::mem::replace(&mut view.state.transfers[place], state);
+        let before = std::mem::replace(&mut self.state.transfers[place], state);
         let transfer = place as u32;
         let was = match before.receivers.first() {
             Some(own) if !is_sending => own.stage,
             _ => before.stage.unwrap_or_default(),
         };
         if was != stage {
-            view.note(self.id(), EventKind::Transfer { transfer, stage });
+            self.note(daemon.id(), EventKind::Transfer { transfer, stage });
         }
 
         for receiver in &status.receivers {
@@ -297,32 +297,32 @@ impl Node {
             // Only a receiver that was known before can have become complete.
             let is_done = receiver_stage(receiver.state) == Stage::Complete;
             if is_done && was.is_some_and(|was| was != Stage::Complete) {
-                view.note(self.id(), EventKind::ReceiverDone { transfer, receiver: id });
+                self.note(daemon.id(), EventKind::ReceiverDone { transfer, receiver: id });
             }
         }
     }
 
-    fn look_at_flows(&self, view: &mut View) {
-        let coding = self.stack.coding();
-        for (scheme, status) in self.stack.flows() {
+    fn look_at_flows(&mut self, daemon: &Node) {
+        let coding = daemon.stack.coding();
+        for (scheme, status) in daemon.stack.flows() {
             let FlowStatus { source, destination, .. } = status;
 
             // A flow keeps its place, as transfers do.
-            let known = view.flows.get(&(scheme, source, destination)).copied();
+            let known = self.flows.get(&(scheme, source, destination)).copied();
             let place = match known {
                 Some(place) => place,
-                None if view.meta.flows.len() >= MAX_SHOWN => continue,
+                None if self.meta.flows.len() >= MAX_SHOWN => continue,
                 None => {
-                    view.meta.flows.push(Flow {
+                    self.meta.flows.push(Flow {
                         from: source.0,
                         to: destination.0,
                         protocol: None,
                         rate_bps: None,
                         packet_bytes: None,
                     });
-                    view.state.flows.push(FlowState::default());
-                    let place = view.meta.flows.len() - 1;
-                    view.flows.insert((scheme, source, destination), place);
+                    self.state.flows.push(FlowState::default());
+                    let place = self.meta.flows.len() - 1;
+                    self.flows.insert((scheme, source, destination), place);
                     place
                 }
             };
@@ -330,8 +330,8 @@ impl Node {
             let coding = coding.iter().find(|(name, _)| *name == scheme).map(|(_, status)| status);
             let why = coding.map(|status| status.why_not.join("; ")).unwrap_or_default();
 
-            let values = self.flow_values(scheme, &status);
-            let state = &mut view.state.flows[place];
+            let values = daemon.flow_values(scheme, &status);
+            let state = &mut self.state.flows[place];
             values.tell(state);
             state.bits = values.delivered_bytes.map(|bytes| Count(8 * bytes));
             scheme.clone_into(&mut state.scheme);
@@ -340,29 +340,29 @@ impl Node {
         }
     }
 
-    fn look_at_stream(&self, view: &mut View, scheme: &str, status: &StreamStatus) {
-        let known = view.streams.get(&status.flow).copied();
+    fn look_at_stream(&mut self, daemon: &Node, scheme: &str, status: &StreamStatus) {
+        let known = self.streams.get(&status.flow).copied();
         let place = match known {
             Some(place) => place,
-            None if view.meta.streams.len() >= MAX_SHOWN => return,
+            None if self.meta.streams.len() >= MAX_SHOWN => return,
             None => {
                 let layer = |name: &String| Layer { name: harmless(name), rate_bps: None };
-                view.meta.streams.push(Stream {
+                self.meta.streams.push(Stream {
                     group: harmless(&status.group),
                     scheme: scheme.to_owned(),
                     from: status.flow.source.0,
                     layers: status.layers.iter().map(layer).collect(),
                     to: Vec::new(),
                 });
-                view.state.streams.push(StreamState::default());
-                let place = view.meta.streams.len() - 1;
-                view.streams.insert(status.flow, place);
+                self.state.streams.push(StreamState::default());
+                let place = self.meta.streams.len() - 1;
+                self.streams.insert(status.flow, place);
                 place
             }
         };
 
         let layers = status.layers.len();
-        let me = self.id().0;
+        let me = daemon.id().0;
 
         let GivenUp { no_room, late } = GivenUp::of(status, layers);
         let mut state = StreamState { no_room, late, ..StreamState::default() };
@@ -381,33 +381,33 @@ impl Node {
         }
 
         state.tree.extend(status.parent.map(|parent| Hop { node: me, parent: parent.0 }));
-        view.state.streams[place] = state;
+        self.state.streams[place] = state;
     }
 
-    fn look_at_problems(&self, view: &mut View) {
+    fn look_at_problems(&mut self, daemon: &Node) {
         // A hint is an event once, when it appears.
-        let hints: BTreeSet<String> = self.hints().into_iter().collect();
-        let before = std::mem::take(&mut view.hints);
+        let hints: BTreeSet<String> = daemon.hints().into_iter().collect();
+        let before = std::mem::take(&mut self.hints);
         for text in hints.difference(&before) {
-            view.note(self.id(), EventKind::Hint { text: text.clone() });
+            self.note(daemon.id(), EventKind::Hint { text: text.clone() });
         }
-        view.hints = hints;
+        self.hints = hints;
 
-        let seconds = view.state.time_s - view.drops_s;
+        let seconds = self.state.time_s - self.drops_s;
         if seconds < 1.0 {
             return;
         }
 
-        view.drops_s = view.state.time_s;
+        self.drops_s = self.state.time_s;
 
         // Frequent drops are a problem, single ones are normal on a radio.
-        let drops: Vec<_> = self.stack.counters().drops().collect();
+        let drops: Vec<_> = daemon.stack.counters().drops().collect();
         for (reason, now) in drops {
-            let frames = now.saturating_sub(view.drops.insert(reason, now).unwrap_or(0));
+            let frames = now.saturating_sub(self.drops.insert(reason, now).unwrap_or(0));
             if frames as f64 >= MANY_DROPS as f64 * seconds {
                 let frames = u32::try_from(frames).unwrap_or(u32::MAX);
                 let reason = reason.name().to_owned();
-                view.note(self.id(), EventKind::Drops { reason, frames, seconds });
+                self.note(daemon.id(), EventKind::Drops { reason, frames, seconds });
             }
         }
     }
