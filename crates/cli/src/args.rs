@@ -10,6 +10,7 @@ use crate::number::within;
 use crate::remote_args::{NoArgs, Remote, Remotely, WatchArgs};
 use crate::schemes::scheme_help;
 use crate::seconds::{seconds, within_seconds};
+use crate::source::pattern;
 use crate::stream_args::{StreamCommand, rate};
 use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -20,6 +21,7 @@ use ncmesh_engine::registry::{AUTO, ServiceKind};
 use ncmesh_engine::settings::Value;
 use ncmesh_engine::tunnel::RelayMode;
 use ncmesh_node::config::Rate;
+use ncmesh_node::tree::pack::Pattern;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;
@@ -197,9 +199,15 @@ Examples:
   ncmesh send firmware.img --to all --name firmware-2.1.img
   ncmesh send firmware.img --to 5,9 --no-wait
   ncmesh send firmware.img --to all --timeout 600
-  tar c photos | ncmesh send - --name photos.tar --to roof-east
+  ncmesh send photos --to roof-east --exclude '*.raw' --exclude .git
+  ncmesh send site.html images notes --name site --to all
+  dmesg | ncmesh send - --name dmesg.txt --to roof-east
 
-The daemon reads the file, which must not change until it is sent. A daemon that was stopped goes \
+A directory arrives as one, with names, modes, times and holes of its files; each file is there as \
+soon as it is whole. Symbolic links and devices are left out. A pattern without / is compared with \
+names, one with / with paths below the directory.
+
+The daemon reads the file, which must not change until it is sent; of a directory it keeps a copy. A daemon that was stopped goes \
 on sending when it starts again. Interrupting this command does not end the transfer; \
 `ncmesh cancel` does.";
 
@@ -271,9 +279,16 @@ pub(crate) struct NodeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
-    /// The file to send; `-` is standard input, which needs a --name
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
+    /// The file to send; `-` is standard input, which needs a --name. A directory, or several files
+    /// and directories, are one transfer
+    #[arg(value_hint = ValueHint::AnyPath, required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Of directories, send only files that match one of these patterns
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    pub(crate) include: Vec<Pattern>,
+    /// Leave out files and directories that match one of these patterns
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    pub(crate) exclude: Vec<Pattern>,
     /// Names or ids of the receivers, separated by commas; or `all`, which includes nodes that join
     /// later
     #[arg(long, required = true, value_delimiter = ',', value_name = "NODES")]

@@ -1,12 +1,14 @@
-//! Source of a file to send: a path that the daemon opens itself, or contents that only this
-//! process can read.
+//! Source of a file to send: a path that the daemon opens itself, or contents that this process
+//! hands over.
 //!
 //! `/dev/stdin`, `/dev/fd/63` (a shell's `<(...)`) and `/proc/self/...` are other files in the
 //! daemon. Of pipes and of files that the kernel makes up, such as those of `/proc`, no file system
-//! knows the length. The contents of all these are handed over.
+//! knows the length. The contents of all these are handed over, and so is a directory, packed.
 
 use crate::client::absolute;
 use crate::failure::{Failure, Kind};
+use crate::show;
+use ncmesh_node::tree::pack::{Filter, PackError, Pattern, pack};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
@@ -27,14 +29,49 @@ pub(crate) enum Source {
         file: Box<dyn Read + Send>,
         /// Its own name, if it has one.
         name: Option<String>,
+        /// Whether it is a packed directory.
+        is_tree: bool,
     },
 }
 
 impl Source {
-    /// Opens what the command line names; `-` is standard input.
-    pub(crate) fn open(file: &Path) -> Result<Self, Failure> {
+    /// Opens what the command line names: a file, or directories and files that are packed.
+    pub(crate) fn open_all(files: &[PathBuf], filter: &Filter) -> Result<Self, Failure> {
+        let is_plain = filter.include.is_empty() && filter.exclude.is_empty();
+        match files {
+            [file] if is_plain && !file.is_dir() => Self::open(file),
+            _ if files.iter().any(|file| file == Path::new("-")) => {
+                let message = "- is standard input, which is sent alone";
+                Err(Failure::new(Kind::Usage, message))
+            }
+            _ => Self::pack(files, filter),
+        }
+    }
+
+    /// Packs files and directories.
+    fn pack(files: &[PathBuf], filter: &Filter) -> Result<Self, Failure> {
+        let failed = |e: PackError| Failure::new(Kind::File, e.to_string());
+        let tree = pack(files, filter).map_err(failed)?;
+        for path in tree.left_out() {
+            let path = path.display();
+            show::note(&format!("left out: {path} is neither a plain file nor a directory"));
+        }
+
+        // A directory has a name of its own, even if it is given as `.`; several paths have none.
+        let name = match files {
+            [dir] => std::fs::canonicalize(dir).ok().and_then(|path| {
+                path.file_name().and_then(|name| name.to_str()).map(|name| format!("{name}/"))
+            }),
+            _ => None,
+        };
+        Ok(Self::Contents { file: Box::new(tree), name, is_tree: true })
+    }
+
+    /// Opens a file; `-` is standard input.
+    fn open(file: &Path) -> Result<Self, Failure> {
         if file == Path::new("-") {
-            return Ok(Self::Contents { file: Box::new(io::stdin()), name: None });
+            let file = Box::new(io::stdin());
+            return Ok(Self::Contents { file, name: None, is_tree: false });
         }
 
         // Only a file that is the same one in the daemon can be opened there.
@@ -58,8 +95,14 @@ impl Source {
         // The name of a descriptor is a number, which is no name for receivers.
         let name = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
         let name = name.filter(|_| !is_descriptor);
-        Ok(Self::Contents { file: Box::new(File::open(&path).map_err(failed)?), name })
+        let file = Box::new(File::open(&path).map_err(failed)?);
+        Ok(Self::Contents { file, name, is_tree: false })
     }
+}
+
+/// Reads a pattern of names or paths.
+pub(crate) fn pattern(text: &str) -> Result<Pattern, String> {
+    Pattern::new(text).map_err(|e| format!("{e}; a pattern is for instance '*.jpg'"))
 }
 
 /// Returns the path below [`MADE_UP`] that a path leads to, by symbolic links, too.

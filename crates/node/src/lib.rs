@@ -18,6 +18,7 @@ mod root;
 pub mod state;
 pub mod store;
 pub mod stream;
+pub mod tree;
 pub mod tunnel;
 #[cfg(feature = "web")]
 pub mod web;

@@ -14,11 +14,13 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
+use std::time::SystemTime;
 
 /// Mode of new files, less the process's mask.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
@@ -101,6 +103,35 @@ impl Root {
             }
             made => Ok(made?),
         }
+    }
+
+    /// Makes the directory `dir`. An error if anything has its name.
+    pub(crate) fn make_new_dir(&self, dir: impl AsRef<Path>) -> io::Result<()> {
+        let (parent, name) = self.parent_of(dir.as_ref())?;
+        Ok(mkdirat(&parent, name, DIR_MODE)?)
+    }
+
+    /// Returns whether `dir` is a directory, and no link to one.
+    pub(crate) fn has_dir(&self, dir: impl AsRef<Path>) -> io::Result<bool> {
+        let (parent, name) = self.parent_of(dir.as_ref())?;
+        match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(false),
+            found => Ok(FileType::from_raw_mode(found?.st_mode) == FileType::Directory),
+        }
+    }
+
+    /// Sets the mode of the directory `dir`, and the time of its last change if that is given.
+    pub(crate) fn set_dir(
+        &self,
+        dir: impl AsRef<Path>,
+        mode: u32,
+        modified: Option<SystemTime>,
+    ) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let dir = open_beneath(self.dir.as_fd(), dir.as_ref(), flags, Mode::empty())?;
+        let dir = File::from(dir);
+        dir.set_permissions(Permissions::from_mode(mode))?;
+        modified.map_or(Ok(()), |time| dir.set_modified(time))
     }
 
     /// Opens an existing file for reading.

@@ -10,6 +10,7 @@ use crate::source::Source;
 use ncmesh_console::schema::{ReceivedValues, Values};
 use ncmesh_engine::Background;
 use ncmesh_node::api::types::{All, Recipients, SendRequest, Started, State, Transfer};
+use ncmesh_node::tree::pack::Filter;
 use std::time::{Duration, Instant};
 
 /// Time between two requests for the transfer.
@@ -24,13 +25,21 @@ pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
 
     // Contents have no name that the daemon could see, so one must be known before they are handed
     // over: that may take long.
-    let source = Source::open(&args.file)?;
-    let own = if let Source::Contents { name, .. } = &source { name.clone() } else { None };
-    let name = args.name.or(own);
+    let filter = Filter { include: args.include, exclude: args.exclude };
+    let source = Source::open_all(&args.files, &filter)?;
+    let name = match &source {
+        // The slash at the end says that it is a directory.
+        Source::Contents { is_tree: true, name: own, .. } => {
+            let named = args.name.map(|name| format!("{}/", name.trim_end_matches('/')));
+            named.or_else(|| own.clone())
+        }
+        Source::Contents { name: own, .. } => args.name.or_else(|| own.clone()),
+        Source::File(_) => args.name,
+    };
     let path = match source {
         Source::File(path) => path,
         Source::Contents { .. } if name.is_none() => {
-            let message = "what is read from there has no name: say --name NAME";
+            let message = "what is sent has no name of its own: say --name NAME";
             return Err(Failure::new(Kind::Usage, message));
         }
         Source::Contents { file, .. } => client.spool(file)?,

@@ -11,7 +11,7 @@ use ncmesh_wire::{FlowId, choice};
 pub struct Manifest {
     /// Id of the transfer.
     pub flow: FlowId,
-    /// Name of the file, without a path.
+    /// Name of the file, without a path. One that ends in `/` is a directory, packed.
     pub name: String,
     /// How the file is cut.
     pub geometry: Geometry,
@@ -19,6 +19,20 @@ pub struct Manifest {
     pub root: Hash,
     /// BLAKE3 of the whole file.
     pub hash: Hash,
+}
+
+impl Manifest {
+    /// Returns whether it is a directory, packed.
+    #[must_use]
+    pub fn is_tree(&self) -> bool {
+        self.name.ends_with('/')
+    }
+
+    /// Returns the name that it gets at a receiver.
+    #[must_use]
+    pub fn file_name(&self) -> &str {
+        self.name.strip_suffix('/').unwrap_or(&self.name)
+    }
 }
 
 /// Length of the longest name of a file, bytes: a number behind it still fits.
@@ -53,11 +67,12 @@ fn code(c: &char) -> String {
 }
 
 /// Checks whether a name from the network may become a file's name. Letters of all languages may be
-/// in it, with their marks of direction.
+/// in it, with their marks of direction. A `/` at the end makes it the name of a directory.
 ///
 /// # Errors
 /// [`NameProblem`], the first one.
 pub fn check_file_name(name: &str) -> Result<(), NameProblem> {
+    let name = name.strip_suffix('/').unwrap_or(name);
     if name.is_empty() {
         return Err(NameProblem::Empty);
     }
@@ -145,7 +160,7 @@ impl Refusal {
             Self::NoSpace => "no space is left there",
             Self::Unwritable => "its inbox cannot be written",
             Self::Cancelled => "cancelled by the receiver",
-            Self::Corrupt => "the file does not match its announced hash",
+            Self::Corrupt => "the file is not what was announced",
             Self::Busy => "too many transfers at once there",
             Self::NoInbox => "it takes no files (no inbox configured)",
             Self::NotAllowed => "it takes no files from this node",
@@ -239,6 +254,8 @@ mod tests {
             ".",
             "..",
             "../x",
+            "/",
+            "a//",
             "a/b",
             "a\\b",
             ".part",
@@ -251,6 +268,7 @@ mod tests {
         }
         for good in [
             "a",
+            "photos/",
             "Größe 1.bin",
             "firmware-2.1.img",
             &"n".repeat(200),

@@ -10,6 +10,7 @@ use super::types::{ApiError, ErrorCode, Recipients, SendRequest};
 use crate::node::{Handle, Receivers};
 use crate::state::{Left, OutgoingFile, USUAL_PRIORITY};
 use crate::store::is_temporary;
+use crate::tree;
 use ncmesh_engine::Background;
 use ncmesh_engine::file::merkle::{self, Digest, MerkleTree};
 use ncmesh_engine::file::{Allowance, Geometry, Manifest, check_file_name};
@@ -91,7 +92,8 @@ async fn offer(
 
     // Opened once: the file that was measured is the one that is hashed and sent.
     let opened = path.clone();
-    let (file, size) = blocking(move || open(&opened)).await??;
+    let announced = name.clone();
+    let (file, size) = blocking(move || open(&opened, &announced)).await??;
     let (geometry, source) =
         handle.call(move |node| Ok((node.cut(scheme, size)?, node.id()))).await??;
 
@@ -265,7 +267,7 @@ fn sent_name(path: &Path, name: Option<String>) -> Result<String, ApiError> {
     })
 }
 
-fn open(path: &Path) -> Result<(File, u64), ApiError> {
+fn open(path: &Path, name: &str) -> Result<(File, u64), ApiError> {
     let metadata = std::fs::metadata(path).map_err(|e| file_error(path, &e))?;
     // Check the type first: opening a pipe would wait for its writer.
     if !metadata.is_file() {
@@ -273,6 +275,10 @@ fn open(path: &Path) -> Result<(File, u64), ApiError> {
         return Err(ApiError::new(ErrorCode::File, problem));
     }
     let file = File::open(path).map_err(|e| file_error(path, &e))?;
+    // Checked here: receivers would find out when they have all of it.
+    if name.ends_with('/') {
+        tree::check(&file).map_err(|e| file_error(path, &e))?;
+    }
     Ok((file, metadata.len()))
 }
 

@@ -4,8 +4,10 @@
 use super::measure::Measuring;
 use super::{Moment, Node};
 use crate::state::{Delivery, append_delivery};
+use crate::store::Grown;
 use crate::store::delivery::deliver;
 use crate::store::reception::{Prepared as Place, discard, prepare};
+use crate::tree::place::place_whole;
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{Manifest, ReceiverState, Refusal};
 use ncmesh_engine::time::Instant;
@@ -243,16 +245,37 @@ impl Node {
         });
     }
 
+    /// Places the files of trees that are whole.
+    pub(super) fn place_trees(&mut self) {
+        let limits = self.inbox.limits.space;
+        for mut grown in self.storage.take_grown() {
+            let flow = grown.manifest.flow;
+            let work = move || {
+                let Grown { inbox, manifest, have, placed } = &mut grown;
+                let result = place_whole(inbox, manifest, have, placed, &limits);
+                (grown, result)
+            };
+            self.handle.work(work, move |node, (grown, result)| {
+                // Tried again with the next batch; at the end it counts.
+                if let Err(e) = result {
+                    tracing::warn!("{flow}: its files cannot be placed yet: {e}");
+                }
+                node.storage.put_placed(flow, grown.placed);
+            });
+        }
+    }
+
     /// Verifies a whole file, gives it its name and notes it in the list of files delivered.
     fn verify(&mut self, attempt: Attempt, inbox: PathBuf, manifest: Manifest) {
         let flow = manifest.flow;
         self.storage.close(flow);
 
+        let limits = self.inbox.limits.space;
         // The list is written after the file has its name, and before the source hears of it. A
         // crash in between verifies the file again, which finds it delivered.
         let list = self.inbox.delivered.file();
         let work = move || {
-            let path = deliver(&inbox, &manifest)?;
+            let path = deliver(&inbox, &manifest, &limits)?;
             let delivery = Delivery { hash: manifest.hash, path: Some(path) };
             let noted = append_delivery(&list, flow, &delivery);
             Ok((delivery, noted, manifest))

@@ -311,6 +311,7 @@ impl Node {
             self.inbox.look(&self.files, &self.handle);
         }
 
+        self.place_trees();
         self.measuring.forget_idle(now);
         self.drive_fleet();
     }

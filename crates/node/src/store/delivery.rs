@@ -2,7 +2,9 @@
 
 use super::naming::name_in;
 use super::{DIR, Places, obstacle};
+use crate::config::SpaceLimits;
 use crate::root::Root;
+use crate::tree;
 use ncmesh_engine::file::merkle::Hash;
 use ncmesh_engine::file::{Manifest, Refusal};
 use ncmesh_host::files::Obstacle;
@@ -17,13 +19,18 @@ const MAX_NAMES: u32 = 1000;
 ///
 /// If another file has the name, it becomes `name (2).ext` and so on. A file of that name with the
 /// same contents is taken as this one. A name that the file system refuses becomes
-/// [another](super::naming). Blocks on the disk.
+/// [another](super::naming). Of a [tree](crate::tree) the directory gets the name. Blocks on the
+/// disk.
 ///
 /// # Errors
 /// [`Refusal::Corrupt`] if the whole file's hash is wrong, [`Refusal::Unwritable`], or a temporary
 /// obstacle.
-pub fn deliver(inbox: &Path, manifest: &Manifest) -> Result<PathBuf, Obstacle> {
-    match deliver_in(inbox, manifest) {
+pub fn deliver(
+    inbox: &Path,
+    manifest: &Manifest,
+    limits: &SpaceLimits,
+) -> Result<PathBuf, Obstacle> {
+    match deliver_in(inbox, manifest, limits) {
         Ok(path) => path.ok_or(Obstacle::Refused(Refusal::Corrupt)),
         Err(e) => {
             tracing::warn!("{}: {:?} cannot be completed: {e}", inbox.display(), manifest.name);
@@ -33,18 +40,30 @@ pub fn deliver(inbox: &Path, manifest: &Manifest) -> Result<PathBuf, Obstacle> {
 }
 
 /// Like [`deliver`]. Returns `None` if the hash is wrong.
-fn deliver_in(inbox: &Path, manifest: &Manifest) -> io::Result<Option<PathBuf>> {
+fn deliver_in(
+    inbox: &Path,
+    manifest: &Manifest,
+    limits: &SpaceLimits,
+) -> io::Result<Option<PathBuf>> {
     let inbox = Root::open_strict(inbox)?;
     let places = Places::new(manifest.flow);
     let part = match inbox.open_to_read(&places.part) {
         // The file was renamed before a restart.
-        Err(e) if e.kind() == ErrorKind::NotFound => return find_delivered(&inbox, manifest),
+        Err(e) if e.kind() == ErrorKind::NotFound && !manifest.is_tree() => {
+            return find_delivered(&inbox, manifest);
+        }
         other => other?,
     };
 
     if hash_of(&part)? != manifest.hash {
         return Ok(None);
     }
+    // The part of a tree stays until the transfer is noted as delivered: a crash before that
+    // finishes it again.
+    if manifest.is_tree() {
+        return tree::place::finish(&inbox, &part, manifest, limits).map(Some);
+    }
+
     // Contents are on disk before the name is: a crash must not leave a name without them.
     part.sync_all()?;
     let name = place(&places.part, &inbox, manifest)?;
@@ -89,7 +108,7 @@ fn place(part: &Path, inbox: &Root, manifest: &Manifest) -> io::Result<PathBuf> 
 }
 
 /// Returns the possible names: `a.txt`, `a (2).txt`, `a (3).txt`, ...
-fn names(name: &str) -> impl Iterator<Item = PathBuf> {
+pub(crate) fn names(name: &str) -> impl Iterator<Item = PathBuf> {
     let (stem, extension) = match name.rfind('.') {
         // A name such as `.profile` has no extension.
         Some(at) if at > 0 => name.split_at(at),

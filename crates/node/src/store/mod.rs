@@ -14,9 +14,11 @@ pub mod reception;
 pub(crate) mod space;
 
 use crate::config::SpaceLimits;
+use crate::tree::is_no_tree;
+use crate::tree::place::Placed;
 use journal::Journal;
-use ncmesh_engine::file::Refusal;
 use ncmesh_engine::file::merkle::Hash;
+use ncmesh_engine::file::{BatchSet, Manifest, Refusal};
 use ncmesh_engine::storage::{Storage, StorageError};
 use ncmesh_host::files::Obstacle;
 use ncmesh_wire::FlowId;
@@ -47,6 +49,28 @@ pub struct Incoming {
     inbox: PathBuf,
     /// Bytes that the inbox took when this was prepared.
     used: u64,
+    /// If it is a tree: what is to be placed.
+    tree: Option<Box<TreeParts>>,
+}
+
+/// Parts of a tree that is being received.
+#[derive(Debug)]
+struct TreeParts {
+    manifest: Manifest,
+    have: BatchSet,
+    /// How many batches were there at the last look.
+    seen: u32,
+    /// What was placed; away while somebody places more.
+    placed: Option<Placed>,
+}
+
+/// A tree of which more is there than at the last look.
+#[derive(Debug)]
+pub(crate) struct Grown {
+    pub inbox: PathBuf,
+    pub manifest: Manifest,
+    pub have: BatchSet,
+    pub placed: Placed,
 }
 
 impl FileStorage {
@@ -76,6 +100,27 @@ impl FileStorage {
     pub fn receive(&mut self, flow: FlowId, incoming: Incoming) {
         self.used.insert(incoming.inbox.clone(), incoming.used);
         self.incoming.insert(flow, incoming);
+    }
+
+    /// Returns the trees of which more is there than at the last look. Give back what is placed
+    /// ([`put_placed`](Self::put_placed)).
+    pub(crate) fn take_grown(&mut self) -> Vec<Grown> {
+        let grown = self.incoming.values_mut().filter_map(|incoming| {
+            let tree = incoming.tree.as_mut().filter(|tree| tree.have.count() > tree.seen)?;
+            let placed = tree.placed.take()?;
+            tree.seen = tree.have.count();
+            let inbox = incoming.inbox.clone();
+            Some(Grown { inbox, manifest: tree.manifest.clone(), have: tree.have.clone(), placed })
+        });
+        grown.collect()
+    }
+
+    /// Keeps what of a tree is placed until its next look.
+    pub(crate) fn put_placed(&mut self, flow: FlowId, placed: Placed) {
+        let incoming = self.incoming.get_mut(&flow);
+        if let Some(tree) = incoming.and_then(|incoming| incoming.tree.as_mut()) {
+            tree.placed = Some(placed);
+        }
     }
 
     /// Closes the files of `flow`.
@@ -130,6 +175,9 @@ impl Storage for FileStorage {
 
         // Counted even if it failed, because a part of it may be there.
         *used = used.saturating_add(data.len() as u64);
+        if let (Ok(()), Some(tree)) = (&written, &mut incoming.tree) {
+            tree.have.insert(batch);
+        }
         written.map_err(|e| {
             tracing::warn!("{flow}: cannot write batch {batch}: {e}");
             if is_full(&e) { StorageError::NoSpace } else { StorageError::Unwritable }
@@ -138,21 +186,24 @@ impl Storage for FileStorage {
 }
 
 /// Directory for files under way in an inbox.
-const DIR: &str = ".ncmesh";
+pub(crate) const DIR: &str = ".ncmesh";
 
 /// Places of one reception in its inbox.
 #[derive(Clone, Debug)]
-struct Places {
-    part: PathBuf,
-    journal: PathBuf,
+pub(crate) struct Places {
+    pub part: PathBuf,
+    pub journal: PathBuf,
+    /// A file of a tree before it has its name.
+    pub aside: PathBuf,
 }
 
 impl Places {
-    fn new(flow: FlowId) -> Self {
+    pub(crate) fn new(flow: FlowId) -> Self {
         let dir = Path::new(DIR);
         Self {
             part: dir.join(format!("{flow}.part")),
             journal: dir.join(format!("{flow}.journal")),
+            aside: dir.join(format!("{flow}.aside")),
         }
     }
 }
@@ -178,6 +229,7 @@ fn obstacle(e: &io::Error, is_there: bool) -> Obstacle {
     match e {
         e if is_temporary(e) || is_full(e) && is_there => Obstacle::Temporary(e.to_string()),
         e if is_full(e) => Obstacle::Refused(Refusal::NoSpace),
+        e if is_no_tree(e) => Obstacle::Refused(Refusal::Corrupt),
         e if naming::is_refused(e) => Obstacle::Refused(Refusal::BadName),
         _ => Obstacle::Refused(Refusal::Unwritable),
     }

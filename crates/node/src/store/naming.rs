@@ -34,7 +34,7 @@ pub(super) struct NameRefused(io::Error);
 
 /// Returns the name that a file gets in an inbox, where `parts` is the directory of parts: the
 /// announced one, or an alternative where that is impossible.
-pub(super) fn name_in<'a>(
+pub(crate) fn name_in<'a>(
     inbox: &Root,
     parts: &str,
     announced: &'a str,
@@ -76,14 +76,14 @@ fn made(inbox: &Root, parts: &str, name: &str) -> io::Result<()> {
 }
 
 /// Returns whether an error is [`NameRefused`].
-pub(super) fn is_refused(e: &io::Error) -> bool {
+pub(crate) fn is_refused(e: &io::Error) -> bool {
     let inner = e.get_ref();
     inner.and_then(|inner| inner.downcast_ref::<NameRefused>()).is_some()
 }
 
 /// Returns a name that every file system takes: `_` stands for all characters but letters and
 /// digits of ASCII, `.`, `_`, `-` and spaces. A long name loses the end of its stem.
-fn alternative(name: &str) -> String {
+pub(crate) fn alternative(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ' ');
     let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
     let (stem, extension) = match plain.rfind('.') {

@@ -7,6 +7,7 @@
 use super::journal::{self, RECORD_LEN};
 use super::{DIR, Places};
 use crate::root::Root;
+use crate::tree::place::release;
 use ncmesh_engine::file::Manifest;
 use ncmesh_wire::FlowId;
 use std::collections::BTreeSet;
@@ -79,7 +80,7 @@ pub fn collect(
 fn flows(inbox: &Root) -> io::Result<BTreeSet<FlowId>> {
     let flow = |name: std::ffi::OsString| {
         let (flow, kind) = name.to_str()?.split_once('.')?;
-        matches!(kind, "part" | "journal").then(|| flow.parse().ok())?
+        matches!(kind, "part" | "journal" | "aside").then(|| flow.parse().ok())?
     };
     Ok(inbox.names(DIR)?.into_iter().filter_map(flow).collect())
 }
@@ -99,14 +100,15 @@ fn read(inbox: &Root, flow: FlowId) -> Option<Part> {
 
 /// Removes part and journal of a flow, unless it is being received. Returns whether they are gone.
 fn discard(inbox: &Root, flow: FlowId) -> bool {
-    let Places { part, journal } = Places::new(flow);
+    let Places { part, journal, aside } = Places::new(flow);
 
     // Held until both are gone.
     let lock = inbox.open_to_read(&journal);
     if lock.as_ref().is_ok_and(|journal| journal.try_lock().is_err()) {
         return false;
     }
-    let removed = inbox.remove(&part).and_then(|()| inbox.remove(&journal));
+    let removed = release(inbox, flow).and_then(|()| inbox.remove(&aside));
+    let removed = removed.and_then(|()| inbox.remove(&part)).and_then(|()| inbox.remove(&journal));
     if let Err(e) = &removed {
         tracing::warn!("{flow}: what was received of it cannot be removed: {e}");
     }

@@ -3,9 +3,10 @@
 use super::delivery::find_delivered;
 use super::journal::{Claims, Journal, RECORD_LEN};
 use super::naming::{self, Naming};
-use super::{DIR, Incoming, Places, obstacle, space};
+use super::{DIR, Incoming, Places, TreeParts, obstacle, space};
 use crate::config::SpaceLimits;
 use crate::root::Root;
+use crate::tree::place::{Placed, release};
 use ncmesh_engine::file::merkle;
 use ncmesh_engine::file::{BatchSet, Manifest};
 use ncmesh_host::files::Obstacle;
@@ -62,7 +63,8 @@ fn prepare_in(
 
     // The daemon may have stopped after it gave the file its name, and before it recorded that or
     // removed the other name.
-    if earlier.is_some() && find_delivered(&inbox, manifest)?.is_some() {
+    let has_name = !manifest.is_tree() && earlier.is_some();
+    if has_name && find_delivered(&inbox, manifest)?.is_some() {
         inbox.remove(&places.part)?;
         return Ok(Prepared::Delivered);
     }
@@ -83,15 +85,19 @@ fn prepare_in(
         let missing = missing_bytes(manifest, &have);
         space::check(&part, used, missing, limits)?;
         if naming == Naming::Announced {
-            naming::check(&inbox, DIR, &manifest.name)?;
+            naming::check(&inbox, DIR, manifest.file_name())?;
         }
-        let incoming = Incoming { part, journal, inbox: dir.to_owned(), used };
+        let tree = manifest.is_tree().then(|| {
+            let placed = Some(Placed::default());
+            Box::new(TreeParts { manifest: manifest.clone(), have: have.clone(), seen: 0, placed })
+        });
+        let incoming = Incoming { part, journal, inbox: dir.to_owned(), used, tree };
         Ok(Prepared::Receiving(incoming, have))
     });
 
     if prepared.is_err() && is_new {
         // A part that cannot be removed now is collected as a part without contents.
-        let _ = remove(&inbox, &places);
+        let _ = remove(&inbox, manifest.flow);
     }
 
     prepared
@@ -112,13 +118,18 @@ fn missing_bytes(manifest: &Manifest, have: &BatchSet) -> u64 {
 pub fn discard(inbox: &Path, flow: FlowId) -> io::Result<()> {
     match Root::open_strict(inbox) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        opened => remove(&opened?, &Places::new(flow)),
+        opened => remove(&opened?, flow),
     }
 }
 
-fn remove(inbox: &Root, places: &Places) -> io::Result<()> {
+fn remove(inbox: &Root, flow: FlowId) -> io::Result<()> {
+    let places = Places::new(flow);
     match inbox.has(DIR)? {
-        true => inbox.remove(&places.journal).and_then(|()| inbox.remove(&places.part)),
+        true => {
+            release(inbox, flow)?;
+            inbox.remove(&places.aside)?;
+            inbox.remove(&places.journal).and_then(|()| inbox.remove(&places.part))
+        }
         false => Ok(()),
     }
 }

@@ -7,10 +7,11 @@
 use super::DIR;
 use crate::config::SpaceLimits;
 use crate::root::Root;
+use crate::tree::place::directories;
 use rustix::fs::{StatVfs, fstatvfs};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Share of the file system that stays free unless `reserve` is set, and the most that this is,
 /// bytes. Routers have small ones.
@@ -19,17 +20,27 @@ const MAX_RESERVE: u64 = 16_000_000;
 
 /// Returns the bytes that the files in an inbox take, those under way included. Ignores what is not
 /// a plain file, and directories that others made. Looks at nothing without a limit to check.
-pub(super) fn used(inbox: &Root, limits: &SpaceLimits) -> io::Result<u64> {
+pub(crate) fn used(inbox: &Root, limits: &SpaceLimits) -> io::Result<u64> {
     let mut bytes = 0_u64;
     if limits.max_bytes.is_none() {
         return Ok(bytes);
     }
 
-    // The inbox itself and the directory of parts; others are not the daemon's.
-    for dir in ["", DIR] {
-        for name in inbox.names(Path::new(".").join(dir))? {
-            bytes = bytes.saturating_add(inbox.allocated(Path::new(dir).join(name))?);
+    // The inbox itself, the directory of parts, and those of trees; others are not the daemon's.
+    let mut dirs = vec![PathBuf::new(), DIR.into()];
+    let made = directories(inbox)?.into_iter().map(PathBuf::from);
+    let trees = dirs.len();
+    dirs.extend(made.filter(|dir| inbox.has_dir(dir).unwrap_or(false)));
+    let mut at = 0;
+    while let Some(dir) = dirs.get(at).cloned() {
+        for name in inbox.names(Path::new(".").join(&dir))? {
+            let path = dir.join(name);
+            bytes = bytes.saturating_add(inbox.allocated(&path)?);
+            if at >= trees && inbox.has_dir(&path)? {
+                dirs.push(path);
+            }
         }
+        at += 1;
     }
 
     Ok(bytes)

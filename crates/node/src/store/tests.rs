@@ -47,9 +47,9 @@ impl Fixture {
     }
 
     fn places(&self) -> Places {
-        let Places { part, journal } = Places::new(self.manifest.flow);
+        let Places { part, journal, aside } = Places::new(self.manifest.flow);
         let inbox = self.inbox.path();
-        Places { part: inbox.join(part), journal: inbox.join(journal) }
+        Places { part: inbox.join(part), journal: inbox.join(journal), aside: inbox.join(aside) }
     }
 
     fn batch(&self, batch: u32) -> &[u8] {
@@ -103,7 +103,7 @@ fn a_file_is_received_resumed_and_named() {
     let (mut storage, have) = fixture.prepare();
     assert_eq!(have.iter().collect::<Vec<_>>(), [0, 2]);
     fixture.write_all(&mut storage);
-    let path = deliver(fixture.inbox.path(), &fixture.manifest).unwrap();
+    let path = deliver(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap();
     assert_eq!(path, fixture.inbox.path().join("file.bin"));
     assert_eq!(fs::read(path).unwrap(), fixture.data);
     discard(fixture.inbox.path(), fixture.manifest.flow).unwrap();
@@ -136,7 +136,7 @@ fn an_empty_file_needs_no_data() {
     let fixture = Fixture::new(0);
     let (_, have) = fixture.prepare();
     assert!(have.is_full());
-    let path = deliver(fixture.inbox.path(), &fixture.manifest).unwrap();
+    let path = deliver(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap();
     assert_eq!(fs::read(path).unwrap(), b"");
 }
 
@@ -214,11 +214,11 @@ fn a_stop_right_after_the_rename_loses_nothing() {
     let fixture = Fixture::new(2600);
     let (mut storage, _) = fixture.prepare();
     fixture.write_all(&mut storage);
-    let path = deliver(fixture.inbox.path(), &fixture.manifest).unwrap();
+    let path = deliver(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap();
     // State after the rename: the journal is still there, the part file is not.
     let again = prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS, Naming::Announced);
     assert!(matches!(again, Ok(Prepared::Delivered)), "{again:?}");
-    assert_eq!(deliver(fixture.inbox.path(), &fixture.manifest), Ok(path));
+    assert_eq!(deliver(fixture.inbox.path(), &fixture.manifest, &LIMITS), Ok(path));
     assert!(!fixture.inbox.path().join("file (2).bin").exists());
 }
 
@@ -229,7 +229,7 @@ fn a_stop_right_before_the_rename_loses_nothing() {
     fixture.write_all(&mut storage);
     drop(storage);
     assert!(fixture.resume().is_full());
-    assert!(deliver(fixture.inbox.path(), &fixture.manifest).is_ok());
+    assert!(deliver(fixture.inbox.path(), &fixture.manifest, &LIMITS).is_ok());
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn other_files_are_never_overwritten_and_the_same_is_not_kept_twice() {
     for _ in 0..2 {
         let (mut storage, _) = fixture.prepare();
         fixture.write_all(&mut storage);
-        let path = deliver(fixture.inbox.path(), &fixture.manifest).unwrap();
+        let path = deliver(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap();
         assert_eq!(path, fixture.inbox.path().join("file (2).bin"));
         discard(fixture.inbox.path(), fixture.manifest.flow).unwrap();
     }
@@ -257,7 +257,7 @@ fn a_file_that_is_not_what_was_announced_is_not_delivered() {
     bytes[1234] ^= 1;
     fs::write(fixture.places().part, bytes).unwrap();
     assert_eq!(
-        deliver(fixture.inbox.path(), &fixture.manifest),
+        deliver(fixture.inbox.path(), &fixture.manifest, &LIMITS),
         Err(Obstacle::Refused(Refusal::Corrupt))
     );
     assert!(!fixture.inbox.path().join("file.bin").exists());
@@ -304,7 +304,7 @@ fn links_in_the_inbox_lead_nowhere() {
     untouched();
 
     // A part or journal that is a link is not written, and the file is refused.
-    let Places { part, journal } = fixture.places();
+    let Places { part, journal, .. } = fixture.places();
     let (mut storage, _) = fixture.prepare();
     fixture.write_all(&mut storage);
     drop(storage);
@@ -332,7 +332,7 @@ fn links_in_the_inbox_lead_nowhere() {
     // A link under the file's own name is left alone, and so is its target.
     symlink(&victim, fixture.inbox.path().join("file.bin")).unwrap();
     assert!(fixture.resume().is_full());
-    let path = deliver(fixture.inbox.path(), &fixture.manifest).unwrap();
+    let path = deliver(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap();
     assert_eq!(path, fixture.inbox.path().join("file (2).bin"));
     untouched();
 
@@ -457,7 +457,7 @@ fn a_name_that_the_file_system_refuses_is_refused_at_the_announcement_or_changed
     let refused =
         prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS, Naming::Announced).unwrap_err();
     assert_eq!(refused, Obstacle::Refused(Refusal::BadName));
-    let Places { part, journal } = fixture.places();
+    let Places { part, journal, .. } = fixture.places();
     assert!(!part.exists() && !journal.exists(), "nothing is kept");
 
     let receive = |fixture: &Fixture| {
@@ -468,7 +468,7 @@ fn a_name_that_the_file_system_refuses_is_refused_at_the_announcement_or_changed
         storage.receive(fixture.manifest.flow, incoming);
         fixture.write_all(&mut storage);
         drop(storage);
-        deliver(fixture.inbox.path(), &fixture.manifest).unwrap()
+        deliver(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap()
     };
     let path = receive(&fixture);
     let other = format!("{}.bin", "n".repeat(96));
@@ -476,7 +476,7 @@ fn a_name_that_the_file_system_refuses_is_refused_at_the_announcement_or_changed
     assert_eq!(fs::read(&path).unwrap(), fixture.data);
 
     // The other name may be taken, and a restart finds the file under it.
-    assert_eq!(deliver(fixture.inbox.path(), &fixture.manifest), Ok(path.clone()));
+    assert_eq!(deliver(fixture.inbox.path(), &fixture.manifest, &LIMITS), Ok(path.clone()));
     fs::write(&path, "another").unwrap();
     let numbered = format!("{} (2).bin", "n".repeat(96));
     assert_eq!(receive(&fixture), fixture.inbox.path().join(numbered));
