@@ -207,9 +207,9 @@ A directory arrives as one, with names, modes, times and holes of its files; eac
 soon as it is whole. Symbolic links and devices are left out. A pattern without / is compared with \
 names, one with / with paths below the directory.
 
-The daemon reads the file, which must not change until it is sent; of a directory it keeps a copy. A daemon that was stopped goes \
-on sending when it starts again. Interrupting this command does not end the transfer; \
-`ncmesh cancel` does.";
+The daemon reads the file, which must not change until it is sent; of a directory it keeps a \
+copy. A daemon that was stopped goes on sending when it starts again. Interrupting this command \
+does not end the transfer; `ncmesh cancel` does.";
 
 const RECEIVE_EXAMPLES: &str = "\
 Examples:
@@ -283,7 +283,7 @@ pub(crate) struct SendArgs {
     /// and directories, are one transfer
     #[arg(value_hint = ValueHint::AnyPath, required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Of directories, send only files that match one of these patterns
+    /// Send only files that match one of these patterns
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     pub(crate) include: Vec<Pattern>,
     /// Leave out files and directories that match one of these patterns

@@ -51,6 +51,14 @@ impl Source {
     /// Packs files and directories.
     fn pack(files: &[PathBuf], filter: &Filter) -> Result<Self, Failure> {
         let failed = |e: PackError| Failure::new(Kind::File, e.to_string());
+        // Files that the kernel makes up have neither sizes nor an end.
+        for file in files {
+            if made_up(&absolute(file)?).is_some() {
+                let problem = format!("{} is not a regular file", file.display());
+                return Err(Failure::new(Kind::File, problem));
+            }
+        }
+
         let tree = pack(files, filter).map_err(failed)?;
         for path in tree.left_out() {
             let path = path.display();
@@ -59,7 +67,7 @@ impl Source {
 
         // A directory has a name of its own, even if it is given as `.`; several paths have none.
         let name = match files {
-            [dir] => std::fs::canonicalize(dir).ok().and_then(|path| {
+            [dir] => fs::canonicalize(dir).ok().and_then(|path| {
                 path.file_name().and_then(|name| name.to_str()).map(|name| format!("{name}/"))
             }),
             _ => None,

@@ -40,7 +40,16 @@ pub(crate) fn run(remote: &Remote, args: &ReceiveArgs) -> Result<(), Failure> {
                 seen.insert(transfer.id.clone());
                 let is_complete = transfer.state == State::Complete;
                 if args.stdout && is_complete {
-                    return write_out(&transfer);
+                    match &transfer.path {
+                        Some(path) if path.is_dir() => {
+                            show::note(&format!(
+                                "{} is a directory: it stays there",
+                                path.display()
+                            ));
+                            continue;
+                        }
+                        _ => return write_out(&transfer),
+                    }
                 }
                 let read_on = report(remote, &transfer)?;
                 if !read_on || args.once && is_complete {

@@ -16,5 +16,6 @@ mod soak;
 mod sources;
 mod support;
 mod transfer;
+mod trees;
 mod trusted;
 mod tunnel;

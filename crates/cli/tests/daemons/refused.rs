@@ -26,7 +26,7 @@ fn files_and_receivers_that_cannot_be() {
         5,
         &["/nonexistent/file", "cannot be read"],
     );
-    fails(&["send", "/tmp", "--to", "n2"], 5, &["not a regular file"]);
+    fails(&["send", "/sys", "--to", "n2"], 5, &["not a regular file"]);
     fails(&["send", file, "--to", "n2", "--name", "../file"], 5, &["name"]);
     fails(&["send", file, "--to", "n7"], 6, &["n7", "known are: n2"]);
     fails(&["send", file, "--to", "n1"], 2, &["this very node"]);

@@ -566,8 +566,8 @@ impl Flow {
         self.child.as_ref().is_none_or(|child| cx.at.ways.port_to(child.node) == here)
     }
 
-    /// Takes what another node says of itself, in a data frame if it `sends`. Returns how many frames
-    /// forwarding would have sent for what the next hop gained.
+    /// Takes what another node says of itself, in a data frame if it `sends`. Returns how many
+    /// frames forwarding would have sent for what the next hop gained.
     ///
     /// # Errors
     /// [`Malformed`] if no node of this flow can have what it says.

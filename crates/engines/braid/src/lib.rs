@@ -321,8 +321,8 @@ impl Braid {
         self.take_turns(cx, used);
     }
 
-    /// Finds the flow of a data frame, or begins one: at its end, as its next hop, or to overhear it
-    /// for pairs. Returns whether there is one.
+    /// Finds the flow of a data frame, or begins one: at its end, as its next hop, or to overhear
+    /// it for pairs. Returns whether there is one.
     fn admit(&mut self, cx: &mut Context<'_>, header: &Header) -> bool {
         let id = header.flow;
         let is_for_me = header.next_hop == cx.me;

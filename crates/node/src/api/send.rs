@@ -10,7 +10,7 @@ use super::types::{ApiError, ErrorCode, Recipients, SendRequest};
 use crate::node::{Handle, Receivers};
 use crate::state::{Left, OutgoingFile, USUAL_PRIORITY};
 use crate::store::is_temporary;
-use crate::tree;
+use crate::tree::format::check_tree;
 use ncmesh_engine::Background;
 use ncmesh_engine::file::merkle::{self, Digest, MerkleTree};
 use ncmesh_engine::file::{Allowance, Geometry, Manifest, check_file_name};
@@ -277,7 +277,7 @@ fn open(path: &Path, name: &str) -> Result<(File, u64), ApiError> {
     let file = File::open(path).map_err(|e| file_error(path, &e))?;
     // Checked here: receivers would find out when they have all of it.
     if name.ends_with('/') {
-        tree::check(&file).map_err(|e| file_error(path, &e))?;
+        check_tree(&file).map_err(|e| file_error(path, &e))?;
     }
     Ok((file, metadata.len()))
 }

@@ -1,9 +1,9 @@
 //! The mesh as this node knows it and the console shows it.
 //!
-//! A [`View`] is kept by whoever tells the console, and looks at the node again and again: the places
-//! of nodes and links in its lists must stay what they are. A node knows its own counters, what it
-//! hears of its neighbours, and the link state of all. What only others know is unknown, not zero;
-//! [`Meta::observer`] says whose view it is.
+//! A [`View`] is kept by whoever tells the console, and looks at the node again and again: the
+//! places of nodes and links in its lists must stay what they are. A node knows its own counters,
+//! what it hears of its neighbours, and the link state of all. What only others know is unknown,
+//! not zero; [`Meta::observer`] says whose view it is.
 
 use super::Node;
 use ncmesh_console::schema::{

@@ -4,10 +4,9 @@
 use super::measure::Measuring;
 use super::{Moment, Node};
 use crate::state::{Delivery, append_delivery};
-use crate::store::Grown;
 use crate::store::delivery::deliver;
 use crate::store::reception::{Prepared as Place, discard, prepare};
-use crate::tree::place::place_whole;
+use crate::store::{Grown, place_whole};
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{Manifest, ReceiverState, Refusal};
 use ncmesh_engine::time::Instant;

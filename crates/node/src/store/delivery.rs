@@ -1,19 +1,17 @@
 //! Delivery, the last step of a reception: the file is verified, forced to disk and renamed.
 
-use super::naming::name_in;
-use super::{DIR, Places, obstacle};
+use super::naming::{name_in, names};
+use super::obstacle;
+use super::places::{DIR, Places};
+use super::placing::finish;
 use crate::config::SpaceLimits;
 use crate::root::Root;
-use crate::tree;
 use ncmesh_engine::file::merkle::Hash;
 use ncmesh_engine::file::{Manifest, Refusal};
 use ncmesh_host::files::Obstacle;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-
-/// Number of alternative names that are tried if the file's own is taken.
-const MAX_NAMES: u32 = 1000;
 
 /// Verifies the assembled file of `manifest` and gives it its name in `inbox`.
 ///
@@ -61,7 +59,7 @@ fn deliver_in(
     // The part of a tree stays until the transfer is noted as delivered: a crash before that
     // finishes it again.
     if manifest.is_tree() {
-        return tree::place::finish(&inbox, &part, manifest, limits).map(Some);
+        return finish(&inbox, &part, manifest, limits).map(Some);
     }
 
     // Contents are on disk before the name is: a crash must not leave a name without them.
@@ -107,20 +105,6 @@ fn place(part: &Path, inbox: &Root, manifest: &Manifest) -> io::Result<PathBuf> 
     Err(io::Error::new(ErrorKind::AlreadyExists, "every name is taken"))
 }
 
-/// Returns the possible names: `a.txt`, `a (2).txt`, `a (3).txt`, ...
-pub(crate) fn names(name: &str) -> impl Iterator<Item = PathBuf> {
-    let (stem, extension) = match name.rfind('.') {
-        // A name such as `.profile` has no extension.
-        Some(at) if at > 0 => name.split_at(at),
-        _ => (name, ""),
-    };
-
-    let first = std::iter::once(PathBuf::from(name));
-    let stem = stem.to_owned();
-    let extension = extension.to_owned();
-    first.chain((2..=MAX_NAMES).map(move |n| format!("{stem} ({n}){extension}").into()))
-}
-
 /// Returns whether a file of the inbox is a plain file with the announced contents.
 fn is_same(inbox: &Root, name: &Path, manifest: &Manifest) -> io::Result<bool> {
     let file = match inbox.open_to_read(name) {
@@ -141,19 +125,4 @@ fn hash_of(file: &File) -> io::Result<Hash> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(file)?;
     Ok(*hasher.finalize().as_bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn other_names_keep_the_extension() {
-        let first = |name| -> Vec<_> { names(name).take(3).collect() };
-        assert_eq!(
-            first("a.tar.gz"),
-            ["a.tar.gz", "a.tar (2).gz", "a.tar (3).gz"].map(PathBuf::from)
-        );
-        assert_eq!(first("a")[1], Path::new("a (2)"));
-    }
 }

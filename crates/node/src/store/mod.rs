@@ -8,26 +8,30 @@
 
 pub mod delivery;
 pub mod journal;
+mod made;
 pub mod naming;
 pub mod parts;
+mod places;
+mod placing;
 pub mod reception;
 pub(crate) mod space;
 
 use crate::config::SpaceLimits;
-use crate::tree::is_no_tree;
-use crate::tree::place::Placed;
+use crate::tree::format::is_no_tree;
 use journal::Journal;
 use ncmesh_engine::file::merkle::Hash;
 use ncmesh_engine::file::{BatchSet, Manifest, Refusal};
 use ncmesh_engine::storage::{Storage, StorageError};
 use ncmesh_host::files::Obstacle;
 use ncmesh_wire::FlowId;
+use placing::Placed;
+pub(crate) use placing::place_whole;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Open files of all transfers.
 #[derive(Debug)]
@@ -60,7 +64,7 @@ struct TreeParts {
     have: BatchSet,
     /// How many batches were there at the last look.
     seen: u32,
-    /// What was placed; away while somebody places more.
+    /// The files that were placed; away while somebody places more.
     placed: Option<Placed>,
 }
 
@@ -182,29 +186,6 @@ impl Storage for FileStorage {
             tracing::warn!("{flow}: cannot write batch {batch}: {e}");
             if is_full(&e) { StorageError::NoSpace } else { StorageError::Unwritable }
         })
-    }
-}
-
-/// Directory for files under way in an inbox.
-pub(crate) const DIR: &str = ".ncmesh";
-
-/// Places of one reception in its inbox.
-#[derive(Clone, Debug)]
-pub(crate) struct Places {
-    pub part: PathBuf,
-    pub journal: PathBuf,
-    /// A file of a tree before it has its name.
-    pub aside: PathBuf,
-}
-
-impl Places {
-    pub(crate) fn new(flow: FlowId) -> Self {
-        let dir = Path::new(DIR);
-        Self {
-            part: dir.join(format!("{flow}.part")),
-            journal: dir.join(format!("{flow}.journal")),
-            aside: dir.join(format!("{flow}.aside")),
-        }
     }
 }
 

@@ -7,13 +7,16 @@
 use crate::root::Root;
 use std::borrow::Cow;
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Directory among the parts in which names are tried.
 const TRIED: &str = "names";
 /// Length of the longest alternative name, bytes. Every file system takes it, with a number behind.
 const LONGEST_ALTERNATIVE: usize = 100;
+
+/// Number of alternative names that are tried if the file's own is taken.
+const MAX_NAMES: u32 = 1000;
 
 /// Held while a name is tried: the directory is removed afterwards.
 static TRYING: Mutex<()> = Mutex::new(());
@@ -34,7 +37,7 @@ pub(super) struct NameRefused(io::Error);
 
 /// Returns the name that a file gets in an inbox, where `parts` is the directory of parts: the
 /// announced one, or an alternative where that is impossible.
-pub(crate) fn name_in<'a>(
+pub(super) fn name_in<'a>(
     inbox: &Root,
     parts: &str,
     announced: &'a str,
@@ -75,15 +78,29 @@ fn made(inbox: &Root, parts: &str, name: &str) -> io::Result<()> {
     made.and(inbox.remove_dir(&dir))
 }
 
+/// Returns the possible names: `a.txt`, `a (2).txt`, `a (3).txt`, ...
+pub(super) fn names(name: &str) -> impl Iterator<Item = PathBuf> {
+    let (stem, extension) = match name.rfind('.') {
+        // A name such as `.profile` has no extension.
+        Some(at) if at > 0 => name.split_at(at),
+        _ => (name, ""),
+    };
+
+    let first = std::iter::once(PathBuf::from(name));
+    let stem = stem.to_owned();
+    let extension = extension.to_owned();
+    first.chain((2..=MAX_NAMES).map(move |n| format!("{stem} ({n}){extension}").into()))
+}
+
 /// Returns whether an error is [`NameRefused`].
-pub(crate) fn is_refused(e: &io::Error) -> bool {
+pub(super) fn is_refused(e: &io::Error) -> bool {
     let inner = e.get_ref();
     inner.and_then(|inner| inner.downcast_ref::<NameRefused>()).is_some()
 }
 
 /// Returns a name that every file system takes: `_` stands for all characters but letters and
 /// digits of ASCII, `.`, `_`, `-` and spaces. A long name loses the end of its stem.
-pub(crate) fn alternative(name: &str) -> String {
+pub(super) fn alternative(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ' ');
     let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
     let (stem, extension) = match plain.rfind('.') {
@@ -116,5 +133,15 @@ mod tests {
         assert_eq!(alternative(&long), format!("{}.tar", "n".repeat(96)));
         assert_eq!(alternative(&"é".repeat(150)).len(), 100);
         assert_eq!(alternative(&format!("a.{}", "x".repeat(190))).len(), 100);
+    }
+
+    #[test]
+    fn other_names_keep_the_extension() {
+        let first = |name| -> Vec<_> { names(name).take(3).collect() };
+        assert_eq!(
+            first("a.tar.gz"),
+            ["a.tar.gz", "a.tar (2).gz", "a.tar (3).gz"].map(PathBuf::from)
+        );
+        assert_eq!(first("a")[1], Path::new("a (2)"));
     }
 }

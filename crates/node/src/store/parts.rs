@@ -5,9 +5,9 @@
 //! journal is locked.
 
 use super::journal::{self, RECORD_LEN};
-use super::{DIR, Places};
+use super::made::release;
+use super::places::{DIR, Places};
 use crate::root::Root;
-use crate::tree::place::release;
 use ncmesh_engine::file::Manifest;
 use ncmesh_wire::FlowId;
 use std::collections::BTreeSet;

@@ -2,11 +2,13 @@
 
 use super::delivery::find_delivered;
 use super::journal::{Claims, Journal, RECORD_LEN};
+use super::made::release;
 use super::naming::{self, Naming};
-use super::{DIR, Incoming, Places, TreeParts, obstacle, space};
+use super::places::{DIR, Places};
+use super::placing::Placed;
+use super::{Incoming, TreeParts, obstacle, space};
 use crate::config::SpaceLimits;
 use crate::root::Root;
-use crate::tree::place::{Placed, release};
 use ncmesh_engine::file::merkle;
 use ncmesh_engine::file::{BatchSet, Manifest};
 use ncmesh_host::files::Obstacle;

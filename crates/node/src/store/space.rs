@@ -4,10 +4,10 @@
 //! a part file that has its length but no blocks. So a member that announces files and never sends
 //! them keeps nobody else's out.
 
-use super::DIR;
+use super::made::directories;
+use super::places::DIR;
 use crate::config::SpaceLimits;
 use crate::root::Root;
-use crate::tree::place::directories;
 use rustix::fs::{StatVfs, fstatvfs};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;

@@ -1,9 +1,12 @@
 //! Receptions through crashes: whatever is left of the journal and the part file, no batch is
 //! claimed whose data is missing.
 
+mod trees;
+
 use super::delivery::deliver;
 use super::naming::Naming;
 use super::parts::collect;
+use super::places::{DIR, Places};
 use super::reception::{Prepared, check_inbox, discard, prepare};
 use super::*;
 use ncmesh_engine::file::merkle::{self, MerkleTree};

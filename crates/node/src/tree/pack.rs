@@ -1,6 +1,8 @@
 //! Packing files and directories into a tree.
 
-use super::{Contents, Entry, Extent, HEAD, Index, MAGIC, MAX_INDEX, MODE, Modified, TreeError};
+use super::format::{
+    Contents, Entry, Extent, HEAD, Index, MAGIC, MAX_INDEX, MODE, Modified, TreeError, check_path,
+};
 use glob::MatchOptions;
 pub use glob::Pattern;
 use rustix::fs::{SeekFrom, seek};
@@ -29,7 +31,7 @@ pub enum PackError {
     /// Something cannot be read.
     #[error("{path} cannot be read: {source}", path = path.display())]
     Unreadable {
-        /// What.
+        /// Its path.
         path: PathBuf,
         /// The operating system's error.
         source: io::Error,
@@ -93,7 +95,7 @@ struct Open {
     extents: VecDeque<Extent>,
 }
 
-/// What was found so far.
+/// Files and directories found so far.
 struct Walk<'a> {
     filter: &'a Filter,
     index: Index,
@@ -207,7 +209,7 @@ impl Walk<'_> {
         }
 
         // Said before anything is read: receivers would refuse it much later.
-        super::check_path(below)?;
+        check_path(below)?;
         let mut file = None;
         if metadata.is_file() {
             let extents = extents(path, &metadata).map_err(|e| unreadable(path, e))?;

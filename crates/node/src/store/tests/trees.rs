@@ -1,22 +1,24 @@
 //! Trees from a directory to an inbox, through restarts, and trees that lie.
 
-use super::pack::{Filter, PackError, Pattern, pack};
-use super::place::{Placed, place_whole};
-use super::*;
 use crate::config::SpaceLimits;
+use crate::root::Root;
 use crate::store::delivery::deliver;
 use crate::store::naming::Naming;
+use crate::store::placing::{Placed, place_whole};
 use crate::store::reception::{Prepared, discard, prepare};
 use crate::store::{FileStorage, space};
+use crate::tree::format::MAGIC;
+use crate::tree::pack::{Filter, PackError, Pattern, pack};
 use ncmesh_engine::file::merkle::{self, MerkleTree};
 use ncmesh_engine::file::{BatchSet, Geometry, Manifest, Refusal};
 use ncmesh_engine::storage::Storage;
 use ncmesh_host::files::Obstacle;
 use ncmesh_wire::{FlowId, NodeId};
-use std::fs;
+use std::fs::{self, File, Permissions};
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 const LIMITS: SpaceLimits = SpaceLimits { max_bytes: None, reserve: Some(0) };
@@ -80,7 +82,7 @@ fn photos() -> TempDir {
     let hole = File::create(at("2026/hole")).unwrap();
     hole.set_len(1 << 20).unwrap();
     hole.write_all_at(b"end", (1 << 20) - 3).unwrap();
-    fs::set_permissions(at("a.jpg"), fs::Permissions::from_mode(0o4777)).unwrap();
+    fs::set_permissions(at("a.jpg"), Permissions::from_mode(0o4777)).unwrap();
     let old = SystemTime::UNIX_EPOCH + LONG_AGO;
     File::open(at("a.jpg")).unwrap().set_modified(old).unwrap();
     File::open(at("2026")).unwrap().set_modified(old).unwrap();
@@ -142,7 +144,7 @@ fn a_directory_arrives_as_it_was() {
     // The part goes once it is noted that the directory is there. Then it counts as the inbox's.
     discard(transfer.inbox.path(), transfer.manifest.flow).unwrap();
     assert_eq!(found(&transfer.inbox.path().join(".ncmesh")), ["trees"]);
-    let inbox = crate::root::Root::open_strict(transfer.inbox.path()).unwrap();
+    let inbox = Root::open_strict(transfer.inbox.path()).unwrap();
     let limits = SpaceLimits { max_bytes: Some(1), ..LIMITS };
     assert!(space::used(&inbox, &limits).unwrap() >= 8000);
 }
@@ -153,7 +155,7 @@ fn files_are_placed_as_soon_as_they_are_whole_and_once() {
     let transfer = Transfer::new(packed(dir.path(), &Filter::default()), 1);
     let inbox = transfer.inbox.path();
 
-    // What comes last is not there: the file whose bytes are the last ones.
+    // The last bytes are not there, and so one file is not.
     let most = transfer.manifest.geometry.batches() - 1;
     let (mut storage, _) = transfer.receive(0..most);
     let mut grown = storage.take_grown().pop().unwrap();

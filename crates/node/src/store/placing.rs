@@ -1,16 +1,16 @@
 //! Placing what is in a tree: each file in the tree's directory as soon as it is whole.
 //!
-//! A directory that is free is made in the inbox with the first look, and noted in a list beside
-//! the parts: by that list a restart finds it again, and [`space`](crate::store::space) knows that
-//! what is in it came through the mesh. Nothing that has a name is ever written over, and nothing
+//! A directory that is free is made in the inbox with the first look, and noted ([`made`](super::made)).
+//! Nothing that has a name is ever written over, and nothing
 //! is followed out of the inbox: [`Root`].
 
-use super::{Contents, Entry, Head, MODE, read_head};
+use super::made::claim;
+use super::naming::{alternative, is_refused, names};
+use super::places::Places;
+use super::space;
 use crate::config::SpaceLimits;
 use crate::root::Root;
-use crate::store::delivery::names;
-use crate::store::naming::{alternative, is_refused, name_in};
-use crate::store::{DIR, Places, space};
+use crate::tree::format::{Contents, Entry, Head, MODE, Modified, read_head};
 use ncmesh_engine::file::{BatchSet, Geometry, Manifest};
 use ncmesh_wire::FlowId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,10 +21,6 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// List of the directories that were made for trees, among the parts.
-const LIST: &str = "trees";
-/// Longest list that is read, bytes.
-const MAX_LIST: u64 = 1 << 20;
 /// Bytes that are copied at once.
 const CHUNK: usize = 1 << 18;
 /// Modes that this node's user needs, whoever sent the tree, and that nobody else gets: to write.
@@ -35,19 +31,12 @@ const OTHERS_WRITE: u32 = 0o022;
 /// Held while something is placed, or the list is written: all use the same names for a while.
 static PLACING: Mutex<()> = Mutex::new(());
 
-/// What of a tree was placed so far.
+/// The files of a tree that were placed so far.
 #[derive(Debug, Default)]
 pub(crate) struct Placed {
     head: Option<Head>,
     /// Files by their place in the index.
     files: BTreeSet<usize>,
-}
-
-/// A directory that was made for a tree, as the list has it.
-struct Made {
-    /// The transfer, until it has ended.
-    flow: Option<FlowId>,
-    name: String,
 }
 
 /// Where a tree is placed.
@@ -94,7 +83,7 @@ pub(crate) fn finish(
     // The innermost first: a file that is placed changes the time of its directory.
     let entries = placed.head.iter().flat_map(|head| head.index.entries.iter().rev());
     for entry in entries.filter(|entry| entry.file.is_none()) {
-        let modified = entry.modified.and_then(super::Modified::time);
+        let modified = entry.modified.and_then(Modified::time);
         let mode = entry.mode & MODE & !OTHERS_WRITE | OWNER_DIR;
         inbox.set_dir(&dirs[entry.path.as_str()], mode, modified)?;
     }
@@ -161,7 +150,7 @@ impl Place<'_> {
         // As at its source, except that only this node's user may write to it.
         let mode = entry.mode & MODE & !OTHERS_WRITE | OWNER_FILE;
         file.set_permissions(Permissions::from_mode(mode))?;
-        if let Some(time) = entry.modified.and_then(super::Modified::time) {
+        if let Some(time) = entry.modified.and_then(Modified::time) {
             file.set_modified(time)?;
         }
         // On disk before it has its name: whoever sees the name finds it whole.
@@ -263,76 +252,4 @@ fn has(geometry: &Geometry, have: &BatchSet, bytes: Range<u64>) -> bool {
         return false;
     };
     (first..=last).all(|batch| have.contains(batch))
-}
-
-// ---- the list of directories
-
-/// Returns the directory of a tree. Makes one with the first free name if there is none.
-fn claim(inbox: &Root, manifest: &Manifest) -> io::Result<PathBuf> {
-    let flow = manifest.flow;
-    let mut list = read_list(inbox)?;
-    let own = list.iter().find(|made| made.flow == Some(flow));
-    // One that its user took away is made anew.
-    if let Some(made) = own
-        && inbox.has_dir(&made.name)?
-    {
-        return Ok(made.name.clone().into());
-    }
-
-    for name in names(&name_in(inbox, DIR, manifest.file_name())?) {
-        match inbox.make_new_dir(&name) {
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-            made => {
-                made?;
-                list.retain(|made| made.flow != Some(flow));
-                let text = name.to_string_lossy().into_owned();
-                list.push(Made { flow: Some(flow), name: text });
-                write_list(inbox, &list)?;
-                return Ok(name);
-            }
-        }
-    }
-    Err(io::Error::new(ErrorKind::AlreadyExists, "every name is taken"))
-}
-
-/// Notes that a transfer has ended: a later one of the same id has nothing to do with its
-/// directory.
-pub(crate) fn release(inbox: &Root, flow: FlowId) -> io::Result<()> {
-    let mut list = read_list(inbox)?;
-    let Some(own) = list.iter_mut().find(|made| made.flow == Some(flow)) else { return Ok(()) };
-    own.flow = None;
-    write_list(inbox, &list)
-}
-
-/// Returns the directories that were made for trees.
-pub(crate) fn directories(inbox: &Root) -> io::Result<Vec<String>> {
-    Ok(read_list(inbox)?.into_iter().map(|made| made.name).collect())
-}
-
-/// Reads the list: a line for each directory, with its transfer or `-`, and its name.
-fn read_list(inbox: &Root) -> io::Result<Vec<Made>> {
-    if !inbox.has(DIR)? {
-        return Ok(Vec::new());
-    }
-    let text = inbox.read(Path::new(DIR).join(LIST), MAX_LIST)?;
-    let text = String::from_utf8_lossy(&text);
-    let made = text.lines().filter_map(|line| {
-        let (flow, name) = line.split_once(' ')?;
-        // What was damaged must not lead out of the inbox.
-        super::check_path(name).ok()?;
-        Some(Made { flow: flow.parse().ok(), name: name.to_owned() })
-    });
-    Ok(made.collect())
-}
-
-/// Writes the list, without directories that are gone.
-fn write_list(inbox: &Root, list: &[Made]) -> io::Result<()> {
-    let mut text = String::new();
-    for made in list {
-        if inbox.has_dir(&made.name)? {
-            let flow = made.flow.map_or_else(|| "-".into(), |flow| flow.to_string());
-            text += &format!("{flow} {}\n", made.name);
-        }
-    }
-    inbox.replace(Path::new(DIR).join(LIST), text.as_bytes())
 }
