@@ -39,7 +39,7 @@ pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
     let path = match source {
         Source::File(path) => path,
         Source::Contents { .. } if name.is_none() => {
-            let message = "what is sent has no name of its own: say --name NAME";
+            let message = "what is sent has no name: say --name NAME";
             return Err(Failure::new(Kind::Usage, message));
         }
         Source::Contents { file, .. } => client.spool(file)?,
