@@ -3,10 +3,10 @@
 
 use core::time::Duration;
 use ncmesh_fleet::rollout::{
-    Action, ApplyError, Batch, Dropped, Exit, Facts, Link, Member, Node, Number, Order, Phase,
-    Report, Rollout, SavedMember, Settings, SignedOrder, Stage, Standing, Step, Stop, Why,
+    Action, ApplyError, Batch, Dropped, Exit, Facts, Lacks, Link, Member, Node, Number, Order,
+    Phase, Report, Rollout, SavedMember, Settings, SignedOrder, Stage, Standing, Step, Stop, Why,
 };
-use ncmesh_fleet::{Digests, Head, Image, Known, Manifest, Release, Trust, Version};
+use ncmesh_fleet::{Digests, Head, Image, Known, Manifest, Release, ReleaseId, Trust, Version};
 use ncmesh_wire::identity::SecretKey;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
@@ -131,6 +131,65 @@ fn restarted(member: &Member, now: Duration, running: &str) -> Member {
     let saved = serde_json::to_string(&member.save(now)).unwrap();
     // The clock begins again.
     self::member(s(0), 5, running, serde_json::from_str(&saved).unwrap())
+}
+
+#[test]
+fn an_order_that_is_passed_on_stages_and_ends_but_installs_nothing() {
+    let new = manifest("1.1", NEW, Some(SIGNER));
+    let release = new.release().id();
+    let mut late = member(s(0), 5, "1.0", SavedMember::default());
+    assert_eq!(late.lacks(), Some(Lacks::Order));
+
+    // A node that hears of the roll-out by another one begins to stage.
+    let report = late.handle_passed_order(s(0), &apply(2, &[])).unwrap();
+    assert_eq!(report.standing, Standing::Staging);
+    assert_eq!(late.lacks(), Some(Lacks::Manifest(release)));
+    late.handle_manifest(new.to_string().as_bytes());
+    assert_eq!(late.lacks(), Some(Lacks::Image(release)));
+
+    let mut staged = staged();
+    staged.handle_passed_order(s(9), &apply(2, &[])).unwrap();
+    assert_eq!(staged.phase(), Some(&Phase::Staged(None)));
+    // A false one is none, and an older one neither.
+    let forged = order(Number { rollout: 9, sequence: 1 }, Step::Abort, LIAR, &new);
+    assert_eq!(staged.handle_passed_order(s(9), &forged), Err(Dropped::Stranger));
+    assert_eq!(staged.handle_passed_order(s(9), &apply(1, &[])), Err(Dropped::Old));
+    // The same order of the operator itself installs.
+    staged.handle_order(s(9), &apply(2, &[])).unwrap();
+    assert_eq!(staged.phase(), Some(&Phase::Rechecking));
+
+    let mut other = self::staged();
+    let abort = order(Number { rollout: 7, sequence: 4 }, Step::Abort, OPERATOR, &new);
+    other.handle_passed_order(s(9), &abort).unwrap();
+    assert_eq!(other.phase(), Some(&Phase::Aborted));
+}
+
+#[test]
+fn a_member_says_what_it_holds_and_keeps_the_order_over_a_restart() {
+    let release = manifest("1.1", NEW, Some(SIGNER)).release().id();
+    let member = staged();
+    let restarted = restarted(&member, s(9), "1.0");
+    for member in [&member, &restarted] {
+        assert_eq!(member.held(release, "m").unwrap().file, "m.bin");
+        assert_eq!(member.held(release, "other"), None);
+        assert_eq!(member.held(ReleaseId([0; 32]), "m"), None);
+        assert!(member.manifest(release).unwrap().contains("m.bin"));
+        assert_eq!(member.manifest(ReleaseId([0; 32])), None);
+        assert!(member.order().unwrap().is_signed());
+        assert_eq!(member.lacks(), None);
+    }
+}
+
+#[test]
+fn a_node_without_a_fleet_holds_nothing_up() {
+    let mut rollout = rollout(&[1, 5]);
+    rollout.handle_no_fleet(s(1), Node(5));
+    assert_eq!(rollout.stage(), &Stage::Pushing);
+    reports(&mut rollout, s(1), &[1], Standing::Staged);
+    assert_eq!(rollout.stage(), &Stage::Pushed);
+    assert_eq!(rollout.waits_for(), "staged everywhere; waits for the operator");
+    rollout.apply(s(2), &[], false).unwrap();
+    assert_eq!(rollout.batches(), [[Node(1)]]);
 }
 
 #[test]

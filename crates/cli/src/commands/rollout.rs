@@ -60,7 +60,8 @@ fn push(remote: &Remote, args: PushArgs) -> Result<(), Failure> {
 
     // A push is over when each node has said something, which may be that it does not take it.
     let has = |node: &FleetNode| matches!(node.standing.as_deref(), Some("staged" | "kept"));
-    let all = ended.rollout.map(|rollout| rollout.nodes).unwrap_or_default();
+    let mut all = ended.rollout.map(|rollout| rollout.nodes).unwrap_or_default();
+    all.retain(|node| node.standing.as_deref() != Some("has_no_fleet"));
     let staged = all.iter().filter(|node| has(node)).count();
     if staged == all.len() {
         return Ok(());

@@ -3,6 +3,7 @@
 
 use crate::support::{INBOX, Node, assert_fails, contents, net::Segment, run, wait_until};
 use ncmesh_node::api::fleet::{FleetNode, FleetRollout, FleetStatus};
+use ncmesh_node::api::types::Peer;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -246,4 +247,43 @@ fn a_hook_that_fails_stops_the_roll_out() {
     assert_fails(&applied, 7, &["stopped: node 2: failed, the hook refused with exit code 4"]);
     assert_eq!(town.version(1), "1.0");
     assert_fails(&n1.call(&["fleet", "confirm"]), 2, &["no node is on trial"]);
+}
+
+#[test]
+fn a_node_that_comes_up_when_the_operator_has_gone_stages_from_a_holder() {
+    let Some(segment) = Segment::new(4) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let town = Town::new(dir.path());
+    let manifest = town.release("1.1", true);
+    let section = format!("[fleet]\n{}\n", town.leads());
+    let mut n1 = Node::new(&dir.path().join("n1"), segment.host(1), 1, &section);
+    let mut n2 = town.node(&segment, 2, "wdr4300", &town.install(2));
+    let mut n3 = town.node(&segment, 3, "wdr4300", &town.install(3));
+    // This one takes part in no roll-outs.
+    let mut n4 = Node::new(&dir.path().join("n4"), segment.host(4), 4, INBOX);
+    [&mut n1, &mut n2, &mut n4].into_iter().for_each(Node::start);
+    n1.wait_for_peers(&["n2", "n4"]);
+    let pushed = n1.call(&["fleet", "push", &manifest, "--wait"]);
+    assert!(pushed.status.success(), "{pushed:?}");
+    assert_eq!(of(&n1, 4).unwrap().standing.as_deref(), Some("has_no_fleet"));
+
+    n1.kill();
+    wait_until("the operator is given up", || {
+        let peers: Vec<Peer> = n2.ask(&["peers"]);
+        peers.iter().all(|peer| peer.id != 1 || peer.values.etx.is_none())
+    });
+    n3.start();
+    wait_until("the late node has staged the release", || {
+        let status: FleetStatus = n3.ask(&["fleet", "status"]);
+        status.member.is_some_and(|member| member.standing.as_deref() == Some("staged"))
+    });
+    assert_eq!(town.version(3), "1.0");
+    assert!(n2.log().contains("to nodes 3"), "{}", n2.log());
+
+    // The operator comes back, sends nothing twice, and updates both.
+    n1.start();
+    wait_for(&n1, &[2, 3], "staged");
+    succeeds(&n1, &["fleet", "apply", "--batch", "100%", "--wait"]);
+    assert_eq!((town.version(2).as_str(), town.version(3).as_str()), ("1.1", "1.1"));
+    assert!(!n1.log().contains("to nodes 3"), "{}", n1.log());
 }

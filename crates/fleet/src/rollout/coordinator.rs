@@ -355,6 +355,14 @@ impl Rollout {
         self.progress(now);
     }
 
+    /// Notes that a node takes part in no roll-outs. Nothing waits for it any more.
+    pub fn handle_no_fleet(&mut self, now: Duration, node: Node) {
+        if let Some(row) = self.rows.get_mut(&node) {
+            *row = Row { standing: Some(Standing::NoFleet), ..Row::default() };
+            self.progress(now);
+        }
+    }
+
     /// Ends a stage whose time is over.
     pub fn handle_timeout(&mut self, now: Duration) {
         if self.until.is_none_or(|until| until > now) {
@@ -481,9 +489,11 @@ impl Rollout {
         }
     }
 
-    /// Returns the nodes that have not staged the release and do not run it.
+    /// Returns the nodes that have not staged the release and do not run it. Nodes that take part
+    /// in no roll-outs are none of them.
     fn missing(&self) -> Vec<Node> {
-        let has = |row: &Row| matches!(row.standing, Some(Standing::Staged | Standing::Kept));
+        use Standing::{Kept, NoFleet, Staged};
+        let has = |row: &Row| matches!(row.standing, Some(Staged | Kept | NoFleet));
         self.rows.iter().filter(|(_, row)| !has(row)).map(|(node, _)| *node).collect()
     }
 
@@ -507,8 +517,8 @@ impl Rollout {
 }
 
 fn has_failed(standing: Standing) -> bool {
-    use Standing::{Aborted, Failed, Refused, RolledBack, RollingBack};
-    matches!(standing, Aborted | Failed | Refused | RolledBack | RollingBack)
+    use Standing::{Aborted, Failed, NoFleet, Refused, RolledBack, RollingBack};
+    matches!(standing, Aborted | Failed | NoFleet | Refused | RolledBack | RollingBack)
 }
 
 fn list(nodes: &[Node]) -> String {

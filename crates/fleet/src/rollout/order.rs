@@ -138,11 +138,13 @@ pub enum Standing {
     Failed,
     /// The operator ended the roll-out before it had installed anything.
     Aborted,
+    /// It takes part in no roll-outs.
+    NoFleet,
 }
 
 impl Standing {
     /// All, in the order of their declaration.
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Staging,
         Self::Staged,
         Self::Applying,
@@ -153,6 +155,7 @@ impl Standing {
         Self::Refused,
         Self::Failed,
         Self::Aborted,
+        Self::NoFleet,
     ];
 
     /// Returns the name for people.
@@ -169,6 +172,7 @@ impl Standing {
             Self::Refused => "refused",
             Self::Failed => "failed",
             Self::Aborted => "aborted",
+            Self::NoFleet => "has no fleet",
         }
     }
 }
@@ -257,6 +261,33 @@ pub(super) mod saved_key {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<PublicKey, D::Error> {
         String::deserialize(d)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// Order with its signature as text in saved states.
+pub(super) mod saved_order {
+    use super::super::packet::Packet;
+    use super::SignedOrder;
+    use crate::hex::{hex, unhex_all};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    pub(crate) fn serialize<S: Serializer>(
+        order: &Option<SignedOrder>,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        let bytes = order.clone().map(|order| Packet::Order(Box::new(order)).to_bytes());
+        bytes.map(|bytes| hex(&bytes)).serialize(s)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Option<SignedOrder>, D::Error> {
+        let Some(text) = Option::<String>::deserialize(d)? else { return Ok(None) };
+        let packet = unhex_all(&text).and_then(|bytes| Packet::parse(&bytes).ok());
+        match packet {
+            Some(Packet::Order(order)) => Ok(Some(*order)),
+            _ => Err(de::Error::custom("this is no order")),
+        }
     }
 }
 

@@ -72,7 +72,8 @@ pub struct FleetMember {
     /// Public key of the operator of that roll-out.
     pub operator: Option<String>,
     /// How far it is: `staging`, `staged`, `applying`, `trial`, `kept`, `rolling_back`,
-    /// `rolled_back`, `refused`, `failed` or `aborted`.
+    /// `rolled_back`, `refused`, `failed`, `aborted`, or `has_no_fleet` of a node that takes part
+    /// in no roll-outs.
     pub standing: Option<String>,
     /// Why, if there is more to say.
     pub why: Option<String>,

@@ -9,17 +9,17 @@ mod clock;
 mod files;
 mod member;
 mod operator;
+mod search;
+mod serve;
 mod status;
 
 use super::hook::{HookError, run, run_to_its_end};
 use super::names::resolve_name;
 use super::{Moment, Node};
-use crate::api;
 use crate::api::fleet::FleetStatus;
-use crate::api::types::{ApiError, ErrorCode, Recipients, SendRequest};
+use crate::api::types::{ApiError, ErrorCode, Recipients};
 use crate::config::{FleetConfig, FleetHooks};
 use crate::identity::{secret, unix_s};
-use crate::node::Receivers;
 use crate::state::StateDir;
 use clock::since_start;
 use files::{
@@ -28,7 +28,7 @@ use files::{
 };
 use member::{Fetch, MemberSide};
 use ncmesh_engine::counters::DropReason;
-use ncmesh_engine::file::{self, Direction, ReceiverState, Refusal, TransferStatus};
+use ncmesh_engine::file::{self, Direction, Refusal, TransferStatus};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
 use ncmesh_fleet::rollout::{
@@ -40,14 +40,11 @@ use ncmesh_host::files::Known;
 use ncmesh_host::gateway::Mesh;
 use ncmesh_wire::identity::SecretKey;
 use ncmesh_wire::{FlowId, NodeId};
-use operator::{
-    AGAIN, LONGEST_PAUSE, Lead, MANIFEST, MANIFEST_PRIORITY, OperatorSide, Sent, Task, Transfer,
-    Wish,
-};
+use operator::{LONGEST_PAUSE, Lead, MANIFEST, MANIFEST_PRIORITY, OperatorSide, Task};
 pub(crate) use operator::{Push, Source, not_applied};
 use serde::de::DeserializeOwned;
+use serve::Outgoing;
 pub(crate) use status::FleetNodes;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -113,6 +110,8 @@ fn saved<T: DeserializeOwned + Default>(state: &StateDir, name: &str) -> T {
 pub(super) struct Fleet {
     member: Option<MemberSide>,
     operator: Option<OperatorSide>,
+    /// Announced file that the node does not wait for, until its refusal is logged.
+    unwanted: Option<FlowId>,
 }
 
 impl Fleet {
@@ -127,7 +126,12 @@ impl Fleet {
             .zip(start.running)
             .map(|(config, running)| MemberSide::new(now, node, config, running, start.member));
         let operator = start.key.map(|key| OperatorSide::new(now, key, start.operator));
-        Self { member, operator }
+        Self { member, operator, unwanted: None }
+    }
+
+    /// Returns whether a file is refused because no roll-out here waits for it.
+    pub(super) fn is_unwanted(&self, flow: FlowId) -> bool {
+        self.unwanted == Some(flow)
     }
 
     /// Returns when [`Node::drive_fleet`] has something to do.
@@ -185,6 +189,11 @@ impl Node {
                 Err(DropReason::Untrusted)
             }
             Ok(Packet::Report { report, model }) => self.handle_fleet_report(&report, model),
+            Ok(Packet::Ask { lacks, model }) => self.handle_fleet_ask(from, lacks, &model),
+            Ok(Packet::Passed { has, passed }) => {
+                self.handle_fleet_passed(from, has, passed.as_deref())
+            }
+            Ok(Packet::NoFleet { rollout }) => self.handle_no_fleet(from, rollout),
         };
         if let Err(why) = handled {
             self.stack.at(self.clock.now(), &mut self.storage).note_drop(why);
@@ -216,7 +225,10 @@ impl Node {
             return self.inbox.known(&self.stack, file);
         }
         // `allow_from` has no say: a file of a roll-out counts by its hash.
-        let Some(place) = self.fleet.place(file) else { return Some(Known::Unwelcome) };
+        let Some(place) = self.fleet.place(file) else {
+            self.fleet.unwanted = Some(file.flow);
+            return Some(Known::Unwelcome);
+        };
         self.files.expect(file.flow, place);
         self.inbox.was_delivered(file).then_some(Known::Delivered)
     }
@@ -231,7 +243,12 @@ impl Node {
     /// Takes an order that came from a node.
     fn handle_fleet_order(&mut self, from: NodeId, order: &SignedOrder) -> Result<(), DropReason> {
         let now = self.clock.now();
-        let side = self.fleet.member.as_mut().ok_or(DropReason::UnknownService)?;
+        let Some(side) = &mut self.fleet.member else {
+            // The operator need not wait for this node.
+            let rollout = order.order.number.rollout;
+            self.send_fleet(from, &Packet::NoFleet { rollout });
+            return Ok(());
+        };
         let report =
             side.member.handle_order(since_start(now), order).map_err(|why| match why {
                 Dropped::Stranger | Dropped::Signature => DropReason::Untrusted,
@@ -239,6 +256,7 @@ impl Node {
             })?;
 
         side.operator = Some(from);
+        side.is_told = true;
         side.told = Some((report.standing, report.why.clone()));
         let model = side.config.model.clone();
         self.send_fleet(from, &Packet::Report { report, model });
@@ -255,6 +273,8 @@ impl Node {
             self.save_member();
         }
         self.do_fleet_actions();
+        self.drive_search(now);
+        self.serve_held(now);
     }
 
     /// Does what the roll-out asks for, and tells its operator what has changed by it.
@@ -584,80 +604,55 @@ impl Node {
         Ok(())
     }
 
+    /// Notes that a node takes part in no roll-outs.
+    fn handle_no_fleet(&mut self, from: NodeId, number: u64) -> Result<(), DropReason> {
+        let now = self.clock.now();
+        let side = self.fleet.operator.as_mut().ok_or(DropReason::UnknownService)?;
+        let lead = side.lead.as_mut().ok_or(DropReason::UnknownFlow)?;
+        let node = rollout::Node(from.0);
+        if number != lead.rollout.number() || !lead.rollout.rows().contains_key(&node) {
+            return Err(DropReason::UnknownFlow);
+        }
+
+        lead.wishes.note(now, from, None);
+        lead.heard.insert(node, now);
+        // It may get the section later, so it is asked now and then.
+        if let Some(told) = lead.told.get_mut(&node) {
+            told.pause = LONGEST_PAUSE;
+        }
+        lead.rollout.handle_no_fleet(since_start(now), node);
+        side.is_changed = true;
+        Ok(())
+    }
+
     /// Sends files to the nodes that lack them, once for all that lack the same.
     fn serve_wishes(&mut self, now: Instant) {
         let Some(lead) = self.fleet.operator.as_mut().and_then(|side| side.lead.as_mut()) else {
             return;
         };
-        if lead.serve_at.is_some_and(|at| at > now) {
+        if !lead.wishes.is_due(now) || !lead.is_serving() {
             return;
         }
-        lead.serve_at = None;
-        if !lead.is_serving() || lead.wishes.is_empty() {
-            return;
-        }
-
-        let paths = self.stack.topology().paths_from(self.stack.node(), Metric::Unicast);
-        let transfers = self.stack.transfers();
-        let waiting: Vec<String> =
-            self.sending.waiting_transfers(&self.stack).map(|transfer| transfer.name).collect();
-
-        // A transfer that goes on lasts as long as it needs, also while the node is off.
-        let is_served = |node: rollout::Node, name: &str| {
-            let sent = transfers.iter().filter(|t| {
-                t.direction == Direction::Sending && t.stage == file::Stage::Open && t.name == name
-            });
-            let mut receivers = sent.flat_map(|t| &t.receivers);
-            receivers.any(|receiver| {
-                let has_ended =
-                    matches!(receiver.state, ReceiverState::Complete | ReceiverState::Refused(_));
-                receiver.node.0 == node.0 && !has_ended
-            })
-        };
 
         let manifest = manifest_name(lead.manifest.release().id());
-        let mut batches: BTreeMap<String, Transfer> = BTreeMap::new();
         let mut wishes = core::mem::take(&mut lead.wishes);
-        for (node, Wish { name, sent }) in &mut wishes {
-            let is_recent = sent.as_ref().is_some_and(|sent| now < sent.at + sent.pause);
-            let is_waiting = waiting.contains(name);
-            let to = NodeId(node.0);
-            if is_recent || is_waiting || is_served(*node, name) || !paths.reaches(to) {
-                continue;
+        let Some(lead) = self.fleet.operator.as_ref().and_then(|side| side.lead.as_ref()) else {
+            return;
+        };
+        self.serve(now, &mut wishes, |name| {
+            if name == manifest {
+                let path = self.configuration.state_dir.join(MANIFEST);
+                return Some(Outgoing {
+                    path,
+                    priority: Some(MANIFEST_PRIORITY),
+                    background: None,
+                });
             }
-            let (path, priority, background) = if *name == manifest {
-                (self.configuration.state_dir.join(MANIFEST), Some(MANIFEST_PRIORITY), None)
-            } else {
-                let Some(path) = lead.file(name) else { continue };
-                (path, None, Some(lead.source.background.unwrap_or(100)))
-            };
-
-            let batch = batches.entry(name.clone()).or_insert(Transfer {
-                path,
-                priority,
-                background,
-                receivers: Vec::new(),
-            });
-            batch.receivers.push(to);
-            let pause = sent.as_ref().map_or(AGAIN, |sent| sent.pause * 2);
-            *sent = Some(Sent { at: now, pause });
-        }
-        lead.wishes = wishes;
-
-        for (name, Transfer { path, priority, background, receivers }) in batches {
-            let nodes: Vec<String> = receivers.iter().map(ToString::to_string).collect();
-            tracing::info!("[fleet] {name} to nodes {}", nodes.join(", "));
-            let request = SendRequest {
-                path,
-                to: Recipients::Named(nodes),
-                name: Some(name),
-                scheme: None,
-                background,
-                limit_bps: None,
-                priority,
-            };
-            let receivers = Receivers { listed: receivers, open: false };
-            tokio::spawn(api::send_to(self.handle.clone(), request, receivers));
+            let background = Some(lead.source.background.unwrap_or(100));
+            Some(Outgoing { path: lead.file(name)?, priority: None, background })
+        });
+        if let Some(lead) = self.fleet.operator.as_mut().and_then(|side| side.lead.as_mut()) {
+            lead.wishes = wishes;
         }
     }
 
@@ -795,7 +790,7 @@ impl Node {
 
     /// Returns how far roll-outs are.
     pub(crate) fn fleet_status(&self) -> FleetStatus {
-        let Fleet { member, operator } = &self.fleet;
+        let Fleet { member, operator, .. } = &self.fleet;
         let lead = operator.as_ref().and_then(|side| side.lead.as_ref());
         let member = member.as_ref().map(|side| status::taken(&side.member));
         let rollout = lead.map(|lead| status::led(&self.stack, lead, self.clock.now()));

@@ -3,6 +3,7 @@
 
 use super::clock::{moment, since_start};
 use super::files::{image_name, manifest_name};
+use super::serve::Wishes;
 use crate::api::types::{ApiError, ErrorCode};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_fleet::Manifest;
@@ -25,10 +26,6 @@ pub(super) const MANIFEST: &str = "fleet-manifest";
 const FIRST_PAUSE: Duration = rollout::REPEAT_AFTER;
 /// Longest pause between two orders to a node, which may have lost the state that it reported.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(80);
-/// Time in which wishes are gathered, so that nodes get a file by one transfer.
-const GATHER: Duration = Duration::from_secs(1);
-/// Time after which a file is sent to a node again that still lacks it. It doubles each time.
-pub(super) const AGAIN: Duration = Duration::from_secs(30);
 /// Time after a start in which transfers of the earlier one are resumed.
 const RESUME: Duration = Duration::from_secs(10);
 /// Priority of a manifest over other files: it is short, and the images wait for it.
@@ -95,9 +92,7 @@ pub(super) struct Lead {
     /// When each node was heard last, since this start.
     pub(super) heard: BTreeMap<rollout::Node, Instant>,
     /// Files that nodes lack, by their last report.
-    pub(super) wishes: BTreeMap<rollout::Node, Wish>,
-    /// When wishes are served.
-    pub(super) serve_at: Option<Instant>,
+    pub(super) wishes: Wishes,
 }
 
 /// Last order to a node.
@@ -129,25 +124,6 @@ impl Task {
     }
 }
 
-/// A file that a node lacks, and when it was sent to it.
-pub(super) struct Wish {
-    pub(super) name: String,
-    pub(super) sent: Option<Sent>,
-}
-
-pub(super) struct Sent {
-    pub(super) at: Instant,
-    pub(super) pause: Duration,
-}
-
-/// A transfer of a file that is to begin.
-pub(super) struct Transfer {
-    pub(super) path: PathBuf,
-    pub(super) priority: Option<u8>,
-    pub(super) background: Option<u8>,
-    pub(super) receivers: Vec<NodeId>,
-}
-
 impl OperatorSide {
     pub(super) fn new(now: Instant, key: SecretKey, saved: Saved) -> Self {
         let lead = saved.lead.and_then(|saved| Lead::restore(now, saved));
@@ -158,7 +134,7 @@ impl OperatorSide {
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let lead = self.lead.as_ref()?;
         let rollout = lead.rollout.poll_timeout().map(moment);
-        rollout.into_iter().chain(lead.serve_at).min()
+        rollout.into_iter().chain(lead.wishes.serve_at).min()
     }
 }
 
@@ -171,8 +147,7 @@ impl Lead {
             told: BTreeMap::new(),
             models: BTreeMap::new(),
             heard: BTreeMap::new(),
-            wishes: BTreeMap::new(),
-            serve_at: None,
+            wishes: Wishes::default(),
         }
     }
 
@@ -182,8 +157,8 @@ impl Lead {
         let manifest = Manifest::parse(manifest.as_bytes()).ok()?;
         let rollout = Rollout::restore(rollout, since_start(now))?;
         // Transfers of the earlier start go on by themselves, once their files are read.
-        let serve_at = Some(now + RESUME);
-        Some(Self { models, serve_at, ..Self::new(rollout, manifest, source) })
+        let wishes = Wishes::resume(now + RESUME);
+        Some(Self { models, wishes, ..Self::new(rollout, manifest, source) })
     }
 
     pub(super) fn save(&self, now: Instant) -> SavedLead {
@@ -211,17 +186,7 @@ impl Lead {
             (Standing::Staging, Some(Why::Image)) => release.image(model).map(image_name),
             _ => None,
         };
-        let Some(name) = name else {
-            self.wishes.remove(&report.node);
-            return;
-        };
-
-        let wish =
-            self.wishes.entry(report.node).or_insert(Wish { name: String::new(), sent: None });
-        if wish.name != name {
-            *wish = Wish { name, sent: None };
-        }
-        self.serve_at.get_or_insert(now + GATHER);
+        self.wishes.note(now, NodeId(report.node.0), name);
     }
 
     /// Returns whether a node is due to be told its task.

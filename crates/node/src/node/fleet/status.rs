@@ -85,5 +85,6 @@ fn word(standing: Standing) -> &'static str {
         Standing::Refused => "refused",
         Standing::Failed => "failed",
         Standing::Aborted => "aborted",
+        Standing::NoFleet => "has_no_fleet",
     }
 }
