@@ -188,7 +188,7 @@ fn a_node_without_a_fleet_holds_nothing_up() {
     reports(&mut rollout, s(1), &[1], Standing::Staged);
     assert_eq!(rollout.stage(), &Stage::Pushed);
     assert_eq!(rollout.waits_for(), "staged everywhere; waits for the operator");
-    rollout.apply(s(2), &[], false).unwrap();
+    rollout.apply(s(2), &[], s(0), false).unwrap();
     assert_eq!(rollout.batches(), [[Node(1)]]);
 }
 
@@ -358,11 +358,11 @@ fn a_roll_out_goes_batch_by_batch_and_survives_restarts() {
     let links = [line(1, 2), line(2, 3), line(2, 4)];
     let mut rollout = rollout(&[1, 2, 3, 4]);
     reports(&mut rollout, s(1), &[1, 2, 3], Standing::Staged);
-    assert_eq!(rollout.apply(s(2), &links, false), Err(ApplyError::Missing(vec![Node(4)])));
+    assert_eq!(rollout.apply(s(2), &links, s(0), false), Err(ApplyError::Missing(vec![Node(4)])));
     assert_eq!(rollout.waits_for(), "staging at nodes 4");
     reports(&mut rollout, s(1), &[4], Standing::Staged);
     assert_eq!(*rollout.stage(), Stage::Pushed);
-    rollout.apply(s(2), &links, false).unwrap();
+    rollout.apply(s(2), &links, s(0), false).unwrap();
     assert_eq!(rollout.batches(), [vec![Node(3), Node(4)], vec![Node(2)], vec![Node(1)]]);
 
     let before = rollout.poll_order(s(2)).unwrap().number;
@@ -408,7 +408,7 @@ fn an_operator_confirms_by_hand_and_takes_late_nodes_in() {
     rollout.include(s(2), Node(3));
     assert_eq!(rollout.waits_for(), "waits for the operator; missing: 3");
     reports(&mut rollout, s(3), &[3], Standing::Staged);
-    rollout.apply(s(4), &[], false).unwrap();
+    rollout.apply(s(4), &[], s(0), false).unwrap();
     rollout.include(s(5), Node(4));
     assert_eq!(rollout.rows().len(), 2);
 
@@ -503,7 +503,7 @@ impl World {
             // Without any node there is nothing to do, which the roll-out says.
             let line = |a| Link { ends: [Node(1), Node(a)], cost: 1.0 };
             let links: Vec<Link> = self.routers.keys().map(|node| line(*node)).collect();
-            let _ = self.rollout.apply(now, &links, true);
+            let _ = self.rollout.apply(now, &links, s(0), true);
         }
         // The operator's machine loses power, and its clock begins elsewhere for all that it knows.
         if self.chance(1) {
@@ -726,4 +726,25 @@ fn no_run_installs_what_is_not_signed_and_whole_and_each_ends_with_a_reason() {
     }
     // The runs are of both kinds, or they would show little.
     assert!(ends.len() == 2 && ends.values().all(|count| *count >= 10), "{ends:?}");
+}
+
+#[test]
+fn an_update_begins_when_its_time_has_come() {
+    let mut rollout = rollout(&[1, 5]);
+    reports(&mut rollout, s(1), &[1, 5], Standing::Staged);
+    rollout.apply(s(10), &[], s(100), false).unwrap();
+    assert_eq!((rollout.stage(), rollout.begins_at()), (&Stage::Scheduled, Some(s(110))));
+    assert_eq!(rollout.poll_order(s(10)).unwrap().step, Step::Stage);
+    assert_eq!(rollout.apply(s(20), &[], s(0), false), Err(ApplyError::Stage));
+
+    // A restart with another clock keeps the time that is left.
+    let saved = serde_json::to_string(&rollout.save(s(40))).unwrap();
+    let mut other = Rollout::restore(serde_json::from_str(&saved).unwrap(), s(7)).unwrap();
+    assert_eq!(other.begins_at(), Some(s(77)));
+    other.handle_timeout(s(76));
+    assert_eq!(other.stage(), &Stage::Scheduled);
+    other.handle_timeout(s(77));
+    assert_eq!(other.stage(), &Stage::Applying(0));
+    rollout.abort(s(50));
+    assert_eq!(rollout.stage(), &Stage::Stopped(Stop::Operator));
 }

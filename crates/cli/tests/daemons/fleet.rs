@@ -2,7 +2,7 @@
 //! they would do to a router.
 
 use crate::support::{INBOX, Node, assert_fails, contents, net::Segment, run, wait_until};
-use ncmesh_node::api::fleet::{FleetNode, FleetRollout, FleetStatus};
+use ncmesh_node::api::fleet::{FleetEvent, FleetNode, FleetRollout, FleetStatus};
 use ncmesh_node::api::types::Peer;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -218,6 +218,10 @@ fn a_release_that_too_few_signed_is_refused() {
         of(&n1, 2).is_some_and(|node| node.why.as_deref() == Some(why))
     });
     assert_fails(&n1.call(&["fleet", "apply"]), 2, &["1 nodes have not staged it: 2"]);
+    // Ids far apart make orders long.
+    let many: Vec<String> = (1..2000).map(|i| (32 * i).to_string()).collect();
+    let pushed = n1.call(&["fleet", "push", &manifest, "--to", &many.join(",")]);
+    assert_fails(&pushed, 2, &["1999 nodes", "name fewer nodes by --to"]);
     assert_fails(&n2.call(&["fleet", "push", &manifest]), 10, &[why]);
     // The manifest is all that was sent.
     assert_eq!(n2.log().matches("announced").count(), 1, "{}", n2.log());
@@ -283,7 +287,18 @@ fn a_node_that_comes_up_when_the_operator_has_gone_stages_from_a_holder() {
     // The operator comes back, sends nothing twice, and updates both.
     n1.start();
     wait_for(&n1, &[2, 3], "staged");
-    succeeds(&n1, &["fleet", "apply", "--batch", "100%", "--wait"]);
+    succeeds(&n1, &["fleet", "apply", "--batch", "100%", "--at", "+1s", "--wait"]);
     assert_eq!((town.version(2).as_str(), town.version(3).as_str()), ("1.1", "1.1"));
+
+    // Programs see each step, also those before the restart.
+    let events = String::from_utf8(n1.call(&["fleet", "events"]).stdout).unwrap();
+    let events: Vec<FleetEvent> =
+        events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let states = |node: Option<u16>| -> Vec<&str> {
+        events.iter().filter(|event| event.node == node).map(|event| &*event.state).collect()
+    };
+    assert_eq!(states(None), ["pushing", "pushed", "scheduled", "applying", "done"]);
+    assert_eq!(states(Some(4)), ["has_no_fleet"]);
+    assert_eq!(states(Some(3)).last(), Some(&"kept"));
     assert!(!n1.log().contains("to nodes 3"), "{}", n1.log());
 }

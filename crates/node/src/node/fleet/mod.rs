@@ -6,6 +6,7 @@
 //! the scheme that files are sent by to the nodes that said that they lack them.
 
 mod clock;
+mod events;
 mod files;
 mod member;
 mod operator;
@@ -14,9 +15,9 @@ mod serve;
 mod status;
 
 use super::hook::{HookError, run, run_to_its_end};
-use super::names::resolve_name;
+use super::names::{name_of, resolve_name};
 use super::{Moment, Node};
-use crate::api::fleet::FleetStatus;
+use crate::api::fleet::{FleetEvents, FleetStatus};
 use crate::api::types::{ApiError, ErrorCode, Recipients};
 use crate::config::{FleetConfig, FleetHooks};
 use crate::identity::{secret, unix_s};
@@ -546,6 +547,10 @@ impl Node {
         if *lead.rollout.stage() != before {
             side.is_changed = true;
         }
+        self.note_fleet_events();
+        let Some(lead) = self.fleet.operator.as_mut().and_then(|side| side.lead.as_mut()) else {
+            return;
+        };
 
         if let Some(order) = lead.rollout.poll_order(time) {
             self.tell_order(now, order);
@@ -601,6 +606,7 @@ impl Node {
         }
         lead.rollout.handle_report(since_start(now), report);
         side.is_changed = true;
+        self.note_fleet_events();
         Ok(())
     }
 
@@ -622,6 +628,7 @@ impl Node {
         }
         lead.rollout.handle_no_fleet(since_start(now), node);
         side.is_changed = true;
+        self.note_fleet_events();
         Ok(())
     }
 
@@ -708,7 +715,11 @@ impl Node {
             settings,
         );
 
+        let longest = rollout.longest_order().sign(&side.key);
+        self.check_order(longest)?;
+
         let text = manifest.to_string();
+        let Some(side) = &mut self.fleet.operator else { return Ok(()) };
         side.lead = Some(Lead::new(rollout, manifest, source));
         side.is_changed = true;
         self.cancel_fleet_files();
@@ -802,6 +813,51 @@ impl Node {
     pub(crate) fn check_release(&self, manifest: &Manifest) -> Result<(), ncmesh_fleet::Refusal> {
         let trust = self.fleet.trust();
         trust.map_or(Ok(()), |trust| trust.check(manifest).map(drop))
+    }
+
+    /// Returns the latest events of the roll-out that this node leads.
+    pub(crate) fn fleet_events(&self) -> FleetEvents {
+        let lead = self.fleet.operator.as_ref().and_then(|side| side.lead.as_ref());
+        let events = lead.map(|lead| lead.events.kept.iter().cloned().collect());
+        FleetEvents { events: events.unwrap_or_default() }
+    }
+
+    /// Notes what has changed in the roll-out that this node leads.
+    fn note_fleet_events(&mut self) {
+        let stack = &self.stack;
+        let lead = self.fleet.operator.as_mut().and_then(|side| side.lead.as_mut());
+        if let Some(Lead { events, rollout, .. }) = lead {
+            events.note(unix_s(), rollout, |node| name_of(stack, NodeId(node.0)));
+        }
+    }
+
+    /// Checks that all orders of the roll-out that this node leads fit a packet.
+    ///
+    /// # Errors
+    /// [`ErrorCode::BadRequest`] if it has too many nodes.
+    pub(crate) fn check_fleet_orders(&self) -> Result<(), ApiError> {
+        let Some(side) = &self.fleet.operator else { return Ok(()) };
+        let longest = side.lead.as_ref().map(|lead| lead.rollout.longest_order().sign(&side.key));
+        longest.map_or(Ok(()), |order| self.check_order(order))
+    }
+
+    fn check_order(&self, order: SignedOrder) -> Result<(), ApiError> {
+        let nodes = match &order.order.step {
+            rollout::Step::Apply { apply, .. } => apply.len(),
+            _ => 0,
+        };
+        let bytes = Packet::Order(Box::new(order)).to_bytes().len();
+        let scheme = self.packet_scheme().map(|choice| choice.scheme);
+        let room = scheme.and_then(|scheme| self.stack.longest_packet(scheme)).unwrap_or(0);
+        if bytes <= room {
+            return Ok(());
+        }
+
+        let problem = format!(
+            "a roll-out to {nodes} nodes has orders of {bytes} bytes, and packets of this mesh \
+             carry {room}: name fewer nodes by --to, one part of the mesh after the other"
+        );
+        Err(ApiError::new(ErrorCode::BadRequest, problem))
     }
 
     /// Returns the nodes that are meant. One that is off may be named by its id.

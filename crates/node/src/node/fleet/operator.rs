@@ -2,6 +2,7 @@
 //! orders and whom to send files.
 
 use super::clock::{moment, since_start};
+use super::events::Events;
 use super::files::{image_name, manifest_name};
 use super::serve::Wishes;
 use crate::api::types::{ApiError, ErrorCode};
@@ -47,6 +48,8 @@ pub(super) struct SavedLead {
     pub(super) manifest: String,
     pub(super) source: Source,
     pub(super) models: BTreeMap<rollout::Node, String>,
+    #[serde(default)]
+    pub(super) events: Events,
 }
 
 /// Where images come from and how they are sent.
@@ -93,6 +96,8 @@ pub(super) struct Lead {
     pub(super) heard: BTreeMap<rollout::Node, Instant>,
     /// Files that nodes lack, by their last report.
     pub(super) wishes: Wishes,
+    /// Changes of the roll-out and its nodes.
+    pub(super) events: Events,
 }
 
 /// Last order to a node.
@@ -148,17 +153,18 @@ impl Lead {
             models: BTreeMap::new(),
             heard: BTreeMap::new(),
             wishes: Wishes::default(),
+            events: Events::default(),
         }
     }
 
     /// Goes on with a saved roll-out; `None` if it is damaged.
     pub(super) fn restore(now: Instant, saved: SavedLead) -> Option<Self> {
-        let SavedLead { rollout, manifest, source, models } = saved;
+        let SavedLead { rollout, manifest, source, models, events } = saved;
         let manifest = Manifest::parse(manifest.as_bytes()).ok()?;
         let rollout = Rollout::restore(rollout, since_start(now))?;
         // Transfers of the earlier start go on by themselves, once their files are read.
         let wishes = Wishes::resume(now + RESUME);
-        Some(Self { models, wishes, ..Self::new(rollout, manifest, source) })
+        Some(Self { models, wishes, events, ..Self::new(rollout, manifest, source) })
     }
 
     pub(super) fn save(&self, now: Instant) -> SavedLead {
@@ -167,12 +173,16 @@ impl Lead {
             manifest: self.manifest.to_string(),
             source: self.source.clone(),
             models: self.models.clone(),
+            events: self.events.clone(),
         }
     }
 
     /// Returns whether images are still sent.
     pub(super) fn is_serving(&self) -> bool {
-        matches!(self.rollout.stage(), Stage::Pushing | Stage::Pushed | Stage::Applying(_))
+        matches!(
+            self.rollout.stage(),
+            Stage::Pushing | Stage::Pushed | Stage::Scheduled | Stage::Applying(_)
+        )
     }
 
     /// Notes what a node lacks, as it reported.
