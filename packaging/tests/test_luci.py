@@ -20,8 +20,9 @@ json_load() {{ ARGUMENTS=$1; }}
 json_get_var() {{ got=$({python} -c "$GET" "$ARGUMENTS" "$2"); eval "$1=\\$got"; }}
 json_init() {{ :; }}
 json_add_string() {{ TEXT=$2; }}
-json_dump() {{ {python} -c 'import json, sys; print(json.dumps({{"error": sys.argv[1]}}))' "$TEXT"; }}
+json_dump() {{ {python} -c "$PUT" "$TEXT"; }}
 """
+PUT = 'import json, sys; print(json.dumps({"error": sys.argv[1]}))'
 GET = """
 import json, sys
 value = json.loads(sys.argv[1]).get(sys.argv[2], "")
@@ -39,7 +40,7 @@ def ubus(tmp_path, *words, arguments=None, fails=False):
     run = body if fails else f'exec {sys.executable} -c {body} "$@"'
     command.write_text(f"#!/bin/sh\n{run}\n")
     command.chmod(0o755)
-    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "JSHN": str(jshn), "GET": GET}
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "JSHN": str(jshn), "GET": GET, "PUT": PUT}
     done = subprocess.run(
         [shutil.which("dash") or "sh", str(OBJECT), *words],
         input=json.dumps(arguments or {}) + "\n",

@@ -180,7 +180,7 @@ def debian_hook(tmp_path, word, **programs):
     fake = tmp_path / "bin"
     fake.mkdir(exist_ok=True)
     for name in ["dpkg", "dpkg-deb", "systemctl", "systemd-run"]:
-        # What systemd-run is given runs at once: the arguments from the hook's name on.
+        # systemd-run runs the rest of its arguments at once, from the name of the hook on.
         after = 'while [ "$1" != "$HOOK" ]; do shift; done; "$@"' if name == "systemd-run" else ""
         program = fake / name
         code = programs.get(name.replace("-", "_"), 0)

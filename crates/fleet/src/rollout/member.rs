@@ -1,9 +1,7 @@
 //! A node that takes part in a roll-out.
 
-use super::order::{
-    Node, Number, Order, Report, SignedOrder, Standing, Step, Why, saved_key, saved_order,
-};
-use super::packet::Lacks;
+use super::order::{Node, Number, Order, Report, SignedOrder, Standing, Step, Why, saved_key};
+use super::packet::{Lacks, save_order, saved_order};
 use crate::image::Image;
 use crate::judge::{Known, Refusal, Station, Trust};
 use crate::manifest::Manifest;
@@ -200,7 +198,7 @@ struct Job {
     target: Option<Target>,
     phase: Phase,
     /// Last order, to be passed on.
-    #[serde(default, with = "saved_order")]
+    #[serde(default, serialize_with = "save_order", deserialize_with = "saved_order")]
     order: Option<SignedOrder>,
     /// Whether the image was installed by this roll-out.
     is_installed: bool,

@@ -264,33 +264,6 @@ pub(super) mod saved_key {
     }
 }
 
-/// Order with its signature as text in saved states.
-pub(super) mod saved_order {
-    use super::super::packet::Packet;
-    use super::SignedOrder;
-    use crate::hex::{hex, unhex_all};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-    pub(crate) fn serialize<S: Serializer>(
-        order: &Option<SignedOrder>,
-        s: S,
-    ) -> Result<S::Ok, S::Error> {
-        let bytes = order.clone().map(|order| Packet::Order(Box::new(order)).to_bytes());
-        bytes.map(|bytes| hex(&bytes)).serialize(s)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        d: D,
-    ) -> Result<Option<SignedOrder>, D::Error> {
-        let Some(text) = Option::<String>::deserialize(d)? else { return Ok(None) };
-        let packet = unhex_all(&text).and_then(|bytes| Packet::parse(&bytes).ok());
-        match packet {
-            Some(Packet::Order(order)) => Ok(Some(*order)),
-            _ => Err(de::Error::custom("this is no order")),
-        }
-    }
-}
-
 impl Serialize for ReleaseId {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(self)

@@ -2,12 +2,14 @@
 //! members ask each other when the operator's node is gone.
 
 use super::order::{Node, Number, Order, Report, SignedOrder, Standing, Step, Why};
+use crate::hex::{hex, unhex_all};
 use crate::release::ReleaseId;
 use crate::version::Version;
 use crate::word::word;
 use core::time::Duration;
 use ncmesh_wire::identity::{PublicKey, Signature};
 use ncmesh_wire::{Reader, Truncated, Writer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::collections::BTreeSet;
 
 /// High half of the first byte of each packet. IP has its version there.
@@ -300,10 +302,30 @@ fn text(bytes: &[u8]) -> Result<&str, NoPacket> {
     core::str::from_utf8(bytes).map_err(|_| NoPacket)
 }
 
+/// Writes an order with its signature as text, for saved states.
+pub(super) fn save_order<S: Serializer>(
+    order: &Option<SignedOrder>,
+    s: S,
+) -> Result<S::Ok, S::Error> {
+    let bytes = order.clone().map(|order| Packet::Order(Box::new(order)).to_bytes());
+    bytes.map(|bytes| hex(&bytes)).serialize(s)
+}
+
+/// Reads an order that was saved.
+pub(super) fn saved_order<'de, D: Deserializer<'de>>(
+    d: D,
+) -> Result<Option<SignedOrder>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(d)? else { return Ok(None) };
+    let packet = unhex_all(&text).and_then(|bytes| Packet::parse(&bytes).ok());
+    match packet {
+        Some(Packet::Order(order)) => Ok(Some(*order)),
+        _ => Err(de::Error::custom("this is no order")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_wire::hex;
     use ncmesh_wire::identity::SecretKey;
     use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Events of a roll-out: changes of its stage and of its nodes, for programs that follow it.
 
-use super::status::{stage_word, word};
+use super::words::{stage_word, word};
 use crate::api::fleet::FleetEvent;
 use ncmesh_fleet::rollout::{self, Rollout, Standing, Why};
 use serde::{Deserialize, Serialize};

@@ -13,12 +13,14 @@ mod operator;
 mod search;
 mod serve;
 mod status;
+mod words;
 
 use super::hook::{HookError, run, run_to_its_end};
 use super::names::{name_of, resolve_name};
-use super::{Moment, Node};
+use super::{Moment, Node, Receivers};
+use crate::api;
 use crate::api::fleet::{FleetEvents, FleetStatus};
-use crate::api::types::{ApiError, ErrorCode, Recipients};
+use crate::api::types::{ApiError, ErrorCode, Recipients, SendRequest};
 use crate::config::{FleetConfig, FleetHooks};
 use crate::identity::{secret, unix_s};
 use crate::state::StateDir;
@@ -33,8 +35,8 @@ use ncmesh_engine::file::{self, Direction, Refusal, TransferStatus};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
 use ncmesh_fleet::rollout::{
-    self, Action, Dropped, Exit, HOOK_WITHIN, Link, Order, Packet, Report, Rollout, SignedOrder,
-    Stage, Why,
+    self, Action, Dropped, Exit, HOOK_WITHIN, Lacks, Link, Order, Packet, PassedOrder, Report,
+    Rollout, SignedOrder, Stage, Why,
 };
 use ncmesh_fleet::{Image, Manifest, ReleaseId, Trust, Version};
 use ncmesh_host::files::Known;
@@ -44,12 +46,14 @@ use ncmesh_wire::{FlowId, NodeId};
 use operator::{LONGEST_PAUSE, Lead, MANIFEST, MANIFEST_PRIORITY, OperatorSide, Task};
 pub(crate) use operator::{Push, Source, not_applied};
 use serde::de::DeserializeOwned;
-use serve::Outgoing;
+use serve::{Outgoing, Transfer, Wishes};
 pub(crate) use status::FleetNodes;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Name of the file in the state directory from which a holder sends the manifest.
+const HELD_MANIFEST: &str = "fleet-held-manifest";
 /// Exit code of a shell for a program that cannot be started.
 const CANNOT_START: i32 = 127;
 /// Exit code of a shell for a program that a signal ended, without the signal's number.
@@ -228,6 +232,12 @@ impl Node {
         // `allow_from` has no say: a file of a roll-out counts by its hash.
         let Some(place) = self.fleet.place(file) else {
             self.fleet.unwanted = Some(file.flow);
+            // An operator that sends it has missed a report: it is told again how far this node is.
+            if let Some(side) = &mut self.fleet.member
+                && side.operator == Some(file.flow.source)
+            {
+                side.told = None;
+            }
             return Some(Known::Unwelcome);
         };
         self.files.expect(file.flow, place);
@@ -522,6 +532,162 @@ impl Node {
                 node.do_fleet_actions();
             },
         );
+    }
+
+    // ---- the operator's node is gone
+
+    /// Asks the next node for what this one lacks, if that is due.
+    fn drive_search(&mut self, now: Instant) {
+        let Some(side) = &mut self.fleet.member else { return };
+        // An operator that was heard repeats its order.
+        let lacks = side.member.lacks().filter(|lacks| *lacks != Lacks::Order || !side.is_told);
+        let nearest = side.search.next(now, lacks, &self.stack, side.operator);
+        if let (Some(lacks), Some(nearest)) = (lacks, nearest) {
+            let model = side.config.model.clone();
+            self.send_fleet(nearest, &Packet::Ask { lacks, model });
+        }
+    }
+
+    /// Sends files to the nodes that lack them.
+    fn serve(&self, now: Instant, wishes: &mut Wishes, file: impl Fn(&str) -> Option<Outgoing>) {
+        let waiting: Vec<String> =
+            self.sending.waiting_transfers(&self.stack).map(|transfer| transfer.name).collect();
+        for transfer in wishes.transfers(now, &self.stack, &waiting, file) {
+            let Transfer { name, file, receivers } = transfer;
+            let nodes: Vec<String> = receivers.iter().map(ToString::to_string).collect();
+            tracing::info!("[fleet] {name} to nodes {}", nodes.join(", "));
+            let request = SendRequest {
+                path: file.path,
+                to: Recipients::Named(nodes),
+                name: Some(name),
+                scheme: None,
+                background: file.background,
+                limit_bps: None,
+                priority: file.priority,
+            };
+            let receivers = Receivers { listed: receivers, open: false };
+            tokio::spawn(api::send_to(self.handle.clone(), request, receivers));
+        }
+    }
+
+    /// Answers a question of another node, and sends it the file that it lacks.
+    fn handle_fleet_ask(
+        &mut self,
+        from: NodeId,
+        lacks: Lacks,
+        model: &str,
+    ) -> Result<(), DropReason> {
+        let me = self.id();
+        let side = self.fleet.member.as_ref().ok_or(DropReason::UnknownService)?;
+        let leader = rollout::Node(side.operator.unwrap_or(me).0);
+        let order = side.member.order().cloned();
+        let has = match lacks {
+            Lacks::Order => order.is_some(),
+            Lacks::Manifest(release) => {
+                let text = side.member.manifest(release).map(str::to_owned);
+                let has = text.is_some();
+                if let Some(text) = text {
+                    self.hold_manifest(from, manifest_name(release), text);
+                }
+                has
+            }
+            Lacks::Image(release) => {
+                let name = side.member.held(release, model).map(image_name);
+                let has = name.is_some();
+                if has {
+                    self.note_held_wish(from, name);
+                }
+                has
+            }
+        };
+
+        let passed = order.map(|order| Box::new(PassedOrder { leader, order }));
+        self.send_fleet(from, &Packet::Passed { has, passed });
+        Ok(())
+    }
+
+    /// Writes a manifest down, from where it is sent to a node.
+    fn hold_manifest(&mut self, to: NodeId, name: String, text: String) {
+        let state = self.state.clone();
+        self.handle.work(
+            move || state.replace(HELD_MANIFEST, text.as_bytes()),
+            move |node, written| {
+                node.chores.note(HELD_MANIFEST, &written);
+                if written.is_ok() {
+                    node.note_held_wish(to, Some(name));
+                }
+            },
+        );
+    }
+
+    fn note_held_wish(&mut self, from: NodeId, name: Option<String>) {
+        let now = self.clock.now();
+        if let Some(side) = &mut self.fleet.member {
+            side.wishes.note(now, from, name);
+        }
+    }
+
+    /// Sends files to the nodes that asked this one for them.
+    fn serve_held(&mut self, now: Instant) {
+        let Some(side) = &mut self.fleet.member else { return };
+        if !side.wishes.is_due(now) {
+            return;
+        }
+
+        // Each question is served once: a node that still lacks the file asks again.
+        let mut wishes = core::mem::take(&mut side.wishes);
+        let Some(side) = &self.fleet.member else { return };
+        let release = side.member.order().map(|signed| signed.order.release);
+        let image = release
+            .and_then(|release| side.member.held(release, &side.config.model))
+            .map(image_name);
+        self.serve(now, &mut wishes, |name| {
+            if release.is_some_and(|release| name == manifest_name(release)) {
+                let path = self.configuration.state_dir.join(HELD_MANIFEST);
+                let priority = Some(MANIFEST_PRIORITY);
+                return Some(Outgoing { path, priority, background: None });
+            }
+            // The image may be gone since the question.
+            let path = side.config.dir.join(image.as_ref().filter(|image| *image == name)?);
+            Some(Outgoing { path, priority: None, background: Some(100) })
+        });
+    }
+
+    /// Takes the answer of a node that was asked.
+    fn handle_fleet_passed(
+        &mut self,
+        from: NodeId,
+        has: bool,
+        passed: Option<&PassedOrder>,
+    ) -> Result<(), DropReason> {
+        let now = self.clock.now();
+        let side = self.fleet.member.as_mut().ok_or(DropReason::UnknownService)?;
+        if !side.search.note_answer(now, from, has) {
+            return Err(DropReason::UnknownFlow);
+        }
+
+        if let Some(PassedOrder { leader, order }) = passed {
+            match side.member.handle_passed_order(since_start(now), order) {
+                Ok(report) => {
+                    // Reports go to the operator's node as soon as it is there.
+                    let leader = NodeId(leader.0);
+                    if !side.is_told {
+                        side.operator = Some(leader);
+                        side.is_told = true;
+                        side.told = None;
+                    }
+                    side.search.holder = Some(from);
+                    let rollout = report.rollout;
+                    tracing::debug!("[fleet] node {from} passed on an order of roll-out {rollout}");
+                }
+                // This node knows a later one.
+                Err(Dropped::Old) => {}
+                Err(Dropped::Stranger | Dropped::Signature) => return Err(DropReason::Untrusted),
+            }
+        }
+        self.do_fleet_actions();
+        self.drive_search(now);
+        Ok(())
     }
 
     // ---- this node leads

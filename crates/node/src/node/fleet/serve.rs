@@ -1,13 +1,10 @@
 //! Files of roll-outs that other nodes lack: the node that leads a roll-out and the nodes that hold
 //! its image send them in the same way.
 
-use super::super::Node;
-use crate::api;
-use crate::api::types::{Recipients, SendRequest};
-use crate::node::Receivers;
 use ncmesh_engine::file::{self, Direction, ReceiverState, TransferStatus};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
+use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -77,50 +74,46 @@ pub(super) struct Outgoing {
     pub(super) background: Option<u8>,
 }
 
-impl Node {
-    /// Sends files to the nodes that lack them, once for all that lack the same. `file` finds a
-    /// file by its name on the mesh.
-    pub(super) fn serve(
-        &self,
-        now: Instant,
-        wishes: &mut Wishes,
-        file: impl Fn(&str) -> Option<Outgoing>,
-    ) {
-        let paths = self.stack.topology().paths_from(self.stack.node(), Metric::Unicast);
-        let transfers = self.stack.transfers();
-        let waiting: Vec<String> =
-            self.sending.waiting_transfers(&self.stack).map(|transfer| transfer.name).collect();
+/// A transfer that is to begin.
+pub(super) struct Transfer {
+    pub(super) name: String,
+    pub(super) file: Outgoing,
+    pub(super) receivers: Vec<NodeId>,
+}
 
-        let mut batches: BTreeMap<String, (Outgoing, Vec<NodeId>)> = BTreeMap::new();
-        for (to, Wish { name, sent }) in &mut wishes.wishes {
+impl Wishes {
+    /// Returns the transfers that bring nodes what they lack, one for all that lack the same.
+    /// `waiting` are names of files whose transfers wait for their turn; `file` finds a file by
+    /// its name on the mesh.
+    pub(super) fn transfers(
+        &mut self,
+        now: Instant,
+        stack: &Stack,
+        waiting: &[String],
+        file: impl Fn(&str) -> Option<Outgoing>,
+    ) -> Vec<Transfer> {
+        let paths = stack.topology().paths_from(stack.node(), Metric::Unicast);
+        let sent_now = stack.transfers();
+
+        let mut transfers: BTreeMap<String, Transfer> = BTreeMap::new();
+        for (to, Wish { name, sent }) in &mut self.wishes {
             let is_recent = sent.as_ref().is_some_and(|sent| now < sent.at + sent.pause);
-            let is_sent = waiting.contains(name) || is_served(&transfers, *to, name);
+            let is_sent = waiting.contains(name) || is_served(&sent_now, *to, name);
             if is_recent || is_sent || !paths.reaches(*to) {
                 continue;
             }
 
-            let Some(outgoing) = file(name) else { continue };
-            let (_, receivers) = batches.entry(name.clone()).or_insert((outgoing, Vec::new()));
-            receivers.push(*to);
+            let Some(file) = file(name) else { continue };
+            let transfer = transfers.entry(name.clone()).or_insert(Transfer {
+                name: name.clone(),
+                file,
+                receivers: Vec::new(),
+            });
+            transfer.receivers.push(*to);
             let pause = sent.as_ref().map_or(AGAIN, |sent| sent.pause * 2);
             *sent = Some(Sent { at: now, pause });
         }
-
-        for (name, (Outgoing { path, priority, background }, receivers)) in batches {
-            let nodes: Vec<String> = receivers.iter().map(ToString::to_string).collect();
-            tracing::info!("[fleet] {name} to nodes {}", nodes.join(", "));
-            let request = SendRequest {
-                path,
-                to: Recipients::Named(nodes),
-                name: Some(name),
-                scheme: None,
-                background,
-                limit_bps: None,
-                priority,
-            };
-            let receivers = Receivers { listed: receivers, open: false };
-            tokio::spawn(api::send_to(self.handle.clone(), request, receivers));
-        }
+        transfers.into_values().collect()
     }
 }
 
