@@ -17,14 +17,14 @@ SCRIPTS := packaging bench/peers bench/gateway bench/memory bench/streams bench/
   scenarios/data/movement.py scenarios/meshes/convert.py \
   scripts/check-columns.py scripts/check-house.py scripts/check-language.py scripts/notebooks.py \
   scripts/race_picture.py scripts/ratchet.py scripts/readme-picture.py scripts/result-types.py \
-  scripts/site_hooks.py scripts/stream-demo.py scripts/tests scripts/timing.py
+  scripts/fleet-demo.py scripts/site_hooks.py scripts/stream-demo.py scripts/tests scripts/timing.py
 # Runs tests of Rust or Python and keeps how long each took, for the end of `make test`.
 TIMED := scripts/timing.py tests
 REPORT_TIME := -Zunstable-options --report-time
 
 .PHONY: all demo check test lint style clippy neon mipsel columns house language unit lean fuzz \
   bench gateway doc docs clean test-deps python python-lint python-test soak validation scale \
-  scoreboard scoreboard-quick floor stream-demo stream-demo-deps \
+  scoreboard scoreboard-quick floor fleet-demo stream-demo stream-demo-deps \
   wifi-test own-scheme console console-test header deny package-check dist dist-test
 
 all:
@@ -49,6 +49,12 @@ STREAM_SCHEMES := delta multirate
 stream-demo: stream-demo-deps
 	$(CARGO) build --profile demo -p ncmesh
 	scripts/stream-demo.py target/demo/ncmesh docs/pictures/stream-demo.png $(STREAM_SCHEMES)
+
+# Updates the mesh of scenarios/building.toml over the mesh, while one node is off, one is killed,
+# one has a full disk, one is of another model and one fails.
+fleet-demo:
+	$(CARGO) build --profile demo -p ncmesh
+	scripts/fleet-demo.py target/demo/ncmesh
 
 # ffmpeg, and a font for the names in the picture.
 stream-demo-deps:

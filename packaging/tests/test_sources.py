@@ -175,6 +175,65 @@ def test_the_hook_of_a_router_refuses_what_it_does_not_know():
         assert subprocess.run(["sh", str(hook), word]).returncode == code
 
 
+def debian_hook(tmp_path, word, **programs):
+    """Runs the hook of Debian hosts with programs that only note how they were called."""
+    fake = tmp_path / "bin"
+    fake.mkdir(exist_ok=True)
+    for name in ["dpkg", "dpkg-deb", "systemctl", "systemd-run"]:
+        # systemd-run runs the rest of its arguments at once, from the name of the hook on.
+        after = 'while [ "$1" != "$HOOK" ]; do shift; done; "$@"' if name == "systemd-run" else ""
+        program = fake / name
+        code = programs.get(name.replace("-", "_"), 0)
+        calls = tmp_path / "calls"
+        program.write_text(f'#!/bin/sh\necho "{name} $*" >>{calls}\n{after}\nexit {code}\n')
+        program.chmod(0o755)
+    state = tmp_path / "state"
+    state.mkdir(exist_ok=True)
+    hook = str(PACKAGING / "hooks" / "fleet-deb.sh")
+    env = {
+        "PATH": f"{fake}:/usr/bin:/bin",
+        "HOOK": hook,
+        "NCMESH_FLEET_STATE": str(state),
+        "NCMESH_IMAGE": str(tmp_path / "image"),
+        "NCMESH_VERSION": programs.get("version", "1.1"),
+    }
+    return subprocess.run([hook, word], env=env, check=False).returncode
+
+
+def test_the_hook_of_debian_installs_keeps_and_goes_back(tmp_path):
+    state = tmp_path / "state"
+    (tmp_path / "image").write_text("one")
+    assert debian_hook(tmp_path, "stage") == 0
+    assert debian_hook(tmp_path, "rollback") == 1
+    for word in ["apply", "confirm"]:
+        assert debian_hook(tmp_path, word) == 0
+    assert (state / "version").read_text() == "1.1\n"
+
+    # The next version goes back to the package that was kept.
+    (tmp_path / "image").write_text("two")
+    assert debian_hook(tmp_path, "apply", version="1.2") == 0
+    assert (state / "version").read_text() == "1.2\n"
+    assert debian_hook(tmp_path, "rollback", version="1.2") == 0
+    assert (state / "version").read_text() == "1.1\n"
+    assert (state / "kept.deb").read_text() == "one"
+    calls = (tmp_path / "calls").read_text()
+    assert "dpkg --no-act --install" in calls
+    assert calls.count("systemctl restart ncmesh.service") == 3
+    assert debian_hook(tmp_path, "dance") == 2
+
+
+def test_the_hook_of_debian_says_what_failed(tmp_path):
+    (tmp_path / "image").write_text("one")
+    assert debian_hook(tmp_path, "stage", dpkg=1) != 0
+    assert debian_hook(tmp_path, "stage", dpkg_deb=2) != 0
+    # A unit that is still running asks for another attempt.
+    assert debian_hook(tmp_path, "apply", systemd_run=1) == 75
+    (tmp_path / "state" / "version").write_text("1.0\n")
+    # A package that dpkg does not install leaves the version as it was.
+    assert debian_hook(tmp_path, "apply", dpkg=1) == 0
+    assert (tmp_path / "state" / "version").read_text() == "1.0\n"
+
+
 def test_a_value_of_uci_cannot_add_settings():
     text = translated("config node 'node'\n    option id '3x'\n    option name 'a\"b'\n")
     assert tomllib.loads(text) == {"node": {"id": "3x", "name": 'a"b'}}

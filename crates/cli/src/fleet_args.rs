@@ -9,6 +9,7 @@ use ncmesh_fleet::gluon::{Date, Priority};
 use ncmesh_fleet::rollout::Batch;
 use ncmesh_wire::identity::PublicKey;
 use std::path::PathBuf;
+use std::time::Duration;
 
 const PACK_EXAMPLES: &str = "\
 Examples:
@@ -28,6 +29,7 @@ const APPLY_EXAMPLES: &str = "\
 Examples:
   ncmesh fleet apply --wait
   ncmesh fleet apply --canary barn --batch 10% --without-missing
+  ncmesh fleet apply --at +2h30m
 
 A node comes after all nodes behind it, this node last. One that fails, or is not back in time,
 stops the roll-out.";
@@ -53,6 +55,16 @@ pub(crate) enum RolloutCommand {
     /// Show the nodes of the roll-out: model, version, how far they are, and why not
     #[command(after_help = "Examples:\n  ncmesh fleet status\n  ncmesh fleet status --watch")]
     Status(Remotely<WatchArgs>),
+    /// Print what happened in the roll-out, a line of JSON for each change
+    #[command(after_help = "Examples:\n  ncmesh fleet events\n  ncmesh fleet events --watch")]
+    Events(Remotely<EventArgs>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EventArgs {
+    /// Go on with further events until interrupted
+    #[arg(long)]
+    pub(crate) watch: bool,
 }
 
 #[derive(Debug, Args)]
@@ -99,12 +111,39 @@ pub(crate) struct ApplyArgs {
     /// Seconds after which a node that is not confirmed goes back to its old image [default: 600]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) trial: Option<u64>,
+    /// Time after which the first batch begins, such as +90m or +2h30m. It is told as a time from
+    /// now, so no clock need be right [default: at once]
+    #[arg(long, value_name = "+TIME", value_parser = after)]
+    pub(crate) at: Option<Duration>,
     /// Keep nodes on trial by `ncmesh fleet confirm` alone, not as soon as they are heard
     #[arg(long)]
     pub(crate) by_hand: bool,
     /// Wait until all batches are updated, or the roll-out stops (exit code 7)
     #[arg(long)]
     pub(crate) wait: bool,
+}
+
+/// Parses a time from now on.
+fn after(text: &str) -> Result<Duration, String> {
+    let wrong = || "allowed are times from now such as +45s, +90m, +2h30m or +1d".to_owned();
+    let mut rest = text.strip_prefix('+').filter(|rest| !rest.is_empty()).ok_or_else(wrong)?;
+    let mut seconds = 0_u64;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+        let number: u64 = rest[..end].parse().map_err(|_| wrong())?;
+        // Not a slice of text: it could end within a character.
+        let unit = match rest.as_bytes()[end] {
+            b's' => 1,
+            b'm' => 60,
+            b'h' => 3600,
+            b'd' => 86_400,
+            _ => return Err(wrong()),
+        };
+        seconds =
+            number.checked_mul(unit).and_then(|n| n.checked_add(seconds)).ok_or_else(wrong)?;
+        rest = &rest[end + 1..];
+    }
+    Ok(Duration::from_secs(seconds))
 }
 
 /// Parses the size of a batch.
@@ -276,4 +315,18 @@ pub(crate) struct EupgradeArgs {
 fn model_file(text: &str) -> Result<ModelFile, String> {
     let (model, file) = text.split_once('=').ok_or("expected MODEL=FILE")?;
     Ok(ModelFile { model: model.to_owned(), file: file.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_from_now_has_units() {
+        assert_eq!(after("+2h30m"), Ok(Duration::from_secs(9000)));
+        assert_eq!(after("+1d"), Ok(Duration::from_secs(86_400)));
+        for text in ["", "+", "90m", "22:30", "+5", "+m", "+1x", "+99999999999999999999s", "+1é"] {
+            assert!(after(text).is_err(), "{text}");
+        }
+    }
 }

@@ -4,16 +4,16 @@ pub(crate) use ncmesh_wire::hex;
 
 /// Returns the bytes of exactly as many digits; `None` for anything else.
 pub(crate) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    unhex_all(text)?.try_into().ok()
+}
+
+/// Returns the bytes of an even number of digits; `None` for anything else.
+pub(crate) fn unhex_all(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
-    if digits.len() != 2 * N {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
-
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    Some(bytes)
+    digits.chunks_exact(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
 }
 
 /// Returns the value of a lower-case digit. Upper-case digits would be a second way to write one

@@ -3,10 +3,10 @@
 
 use core::time::Duration;
 use ncmesh_fleet::rollout::{
-    Action, ApplyError, Batch, Dropped, Exit, Facts, Link, Member, Node, Number, Order, Phase,
-    Report, Rollout, SavedMember, Settings, SignedOrder, Stage, Standing, Step, Stop, Why,
+    Action, ApplyError, Batch, Dropped, Exit, Facts, Lacks, Link, Member, Node, Number, Order,
+    Phase, Report, Rollout, SavedMember, Settings, SignedOrder, Stage, Standing, Step, Stop, Why,
 };
-use ncmesh_fleet::{Digests, Head, Image, Known, Manifest, Release, Trust, Version};
+use ncmesh_fleet::{Digests, Head, Image, Known, Manifest, Release, ReleaseId, Trust, Version};
 use ncmesh_wire::identity::SecretKey;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
@@ -131,6 +131,65 @@ fn restarted(member: &Member, now: Duration, running: &str) -> Member {
     let saved = serde_json::to_string(&member.save(now)).unwrap();
     // The clock begins again.
     self::member(s(0), 5, running, serde_json::from_str(&saved).unwrap())
+}
+
+#[test]
+fn an_order_that_is_passed_on_stages_and_ends_but_installs_nothing() {
+    let new = manifest("1.1", NEW, Some(SIGNER));
+    let release = new.release().id();
+    let mut late = member(s(0), 5, "1.0", SavedMember::default());
+    assert_eq!(late.lacks(), Some(Lacks::Order));
+
+    // A node that hears of the roll-out by another one begins to stage.
+    let report = late.handle_passed_order(s(0), &apply(2, &[])).unwrap();
+    assert_eq!(report.standing, Standing::Staging);
+    assert_eq!(late.lacks(), Some(Lacks::Manifest(release)));
+    late.handle_manifest(new.to_string().as_bytes());
+    assert_eq!(late.lacks(), Some(Lacks::Image(release)));
+
+    let mut staged = staged();
+    staged.handle_passed_order(s(9), &apply(2, &[])).unwrap();
+    assert_eq!(staged.phase(), Some(&Phase::Staged(None)));
+    // A false one is none, and an older one neither.
+    let forged = order(Number { rollout: 9, sequence: 1 }, Step::Abort, LIAR, &new);
+    assert_eq!(staged.handle_passed_order(s(9), &forged), Err(Dropped::Stranger));
+    assert_eq!(staged.handle_passed_order(s(9), &apply(1, &[])), Err(Dropped::Old));
+    // The same order of the operator itself installs.
+    staged.handle_order(s(9), &apply(2, &[])).unwrap();
+    assert_eq!(staged.phase(), Some(&Phase::Rechecking));
+
+    let mut other = self::staged();
+    let abort = order(Number { rollout: 7, sequence: 4 }, Step::Abort, OPERATOR, &new);
+    other.handle_passed_order(s(9), &abort).unwrap();
+    assert_eq!(other.phase(), Some(&Phase::Aborted));
+}
+
+#[test]
+fn a_member_says_what_it_holds_and_keeps_the_order_over_a_restart() {
+    let release = manifest("1.1", NEW, Some(SIGNER)).release().id();
+    let member = staged();
+    let restarted = restarted(&member, s(9), "1.0");
+    for member in [&member, &restarted] {
+        assert_eq!(member.held(release, "m").unwrap().file, "m.bin");
+        assert_eq!(member.held(release, "other"), None);
+        assert_eq!(member.held(ReleaseId([0; 32]), "m"), None);
+        assert!(member.manifest(release).unwrap().contains("m.bin"));
+        assert_eq!(member.manifest(ReleaseId([0; 32])), None);
+        assert!(member.order().unwrap().is_signed());
+        assert_eq!(member.lacks(), None);
+    }
+}
+
+#[test]
+fn a_node_without_a_fleet_holds_nothing_up() {
+    let mut rollout = rollout(&[1, 5]);
+    rollout.handle_no_fleet(s(1), Node(5));
+    assert_eq!(rollout.stage(), &Stage::Pushing);
+    reports(&mut rollout, s(1), &[1], Standing::Staged);
+    assert_eq!(rollout.stage(), &Stage::Pushed);
+    assert_eq!(rollout.waits_for(), "staged everywhere; waits for the operator");
+    rollout.apply(s(2), &[], s(0), false).unwrap();
+    assert_eq!(rollout.batches(), [[Node(1)]]);
 }
 
 #[test]
@@ -299,11 +358,11 @@ fn a_roll_out_goes_batch_by_batch_and_survives_restarts() {
     let links = [line(1, 2), line(2, 3), line(2, 4)];
     let mut rollout = rollout(&[1, 2, 3, 4]);
     reports(&mut rollout, s(1), &[1, 2, 3], Standing::Staged);
-    assert_eq!(rollout.apply(s(2), &links, false), Err(ApplyError::Missing(vec![Node(4)])));
+    assert_eq!(rollout.apply(s(2), &links, s(0), false), Err(ApplyError::Missing(vec![Node(4)])));
     assert_eq!(rollout.waits_for(), "staging at nodes 4");
     reports(&mut rollout, s(1), &[4], Standing::Staged);
     assert_eq!(*rollout.stage(), Stage::Pushed);
-    rollout.apply(s(2), &links, false).unwrap();
+    rollout.apply(s(2), &links, s(0), false).unwrap();
     assert_eq!(rollout.batches(), [vec![Node(3), Node(4)], vec![Node(2)], vec![Node(1)]]);
 
     let before = rollout.poll_order(s(2)).unwrap().number;
@@ -349,7 +408,7 @@ fn an_operator_confirms_by_hand_and_takes_late_nodes_in() {
     rollout.include(s(2), Node(3));
     assert_eq!(rollout.waits_for(), "waits for the operator; missing: 3");
     reports(&mut rollout, s(3), &[3], Standing::Staged);
-    rollout.apply(s(4), &[], false).unwrap();
+    rollout.apply(s(4), &[], s(0), false).unwrap();
     rollout.include(s(5), Node(4));
     assert_eq!(rollout.rows().len(), 2);
 
@@ -444,7 +503,7 @@ impl World {
             // Without any node there is nothing to do, which the roll-out says.
             let line = |a| Link { ends: [Node(1), Node(a)], cost: 1.0 };
             let links: Vec<Link> = self.routers.keys().map(|node| line(*node)).collect();
-            let _ = self.rollout.apply(now, &links, true);
+            let _ = self.rollout.apply(now, &links, s(0), true);
         }
         // The operator's machine loses power, and its clock begins elsewhere for all that it knows.
         if self.chance(1) {
@@ -667,4 +726,25 @@ fn no_run_installs_what_is_not_signed_and_whole_and_each_ends_with_a_reason() {
     }
     // The runs are of both kinds, or they would show little.
     assert!(ends.len() == 2 && ends.values().all(|count| *count >= 10), "{ends:?}");
+}
+
+#[test]
+fn an_update_begins_when_its_time_has_come() {
+    let mut rollout = rollout(&[1, 5]);
+    reports(&mut rollout, s(1), &[1, 5], Standing::Staged);
+    rollout.apply(s(10), &[], s(100), false).unwrap();
+    assert_eq!((rollout.stage(), rollout.begins_at()), (&Stage::Scheduled, Some(s(110))));
+    assert_eq!(rollout.poll_order(s(10)).unwrap().step, Step::Stage);
+    assert_eq!(rollout.apply(s(20), &[], s(0), false), Err(ApplyError::Stage));
+
+    // A restart with another clock keeps the time that is left.
+    let saved = serde_json::to_string(&rollout.save(s(40))).unwrap();
+    let mut other = Rollout::restore(serde_json::from_str(&saved).unwrap(), s(7)).unwrap();
+    assert_eq!(other.begins_at(), Some(s(77)));
+    other.handle_timeout(s(76));
+    assert_eq!(other.stage(), &Stage::Scheduled);
+    other.handle_timeout(s(77));
+    assert_eq!(other.stage(), &Stage::Applying(0));
+    rollout.abort(s(50));
+    assert_eq!(rollout.stage(), &Stage::Stopped(Stop::Operator));
 }

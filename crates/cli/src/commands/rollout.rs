@@ -4,13 +4,14 @@
 use super::send::recipients;
 use crate::client::{Client, absolute};
 use crate::failure::{Failure, Kind};
-use crate::fleet_args::{ApplyArgs, PushArgs, RolloutCommand};
+use crate::fleet_args::{ApplyArgs, EventArgs, PushArgs, RolloutCommand};
 use crate::remote_args::{Remote, WatchArgs};
 use crate::show::{self, Table};
-use crate::watch::watch;
+use crate::watch::{Interrupts, watch};
 use ncmesh_engine::Background;
 use ncmesh_node::api::fleet::{
-    ApplyRequest, FleetMember, FleetNode, FleetRollout, FleetStatus, PushRequest,
+    ApplyRequest, FleetEvent, FleetEvents, FleetMember, FleetNode, FleetRollout, FleetStatus,
+    PushRequest,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -29,6 +30,7 @@ pub(crate) fn run(before: Remote, command: RolloutCommand) -> Result<(), Failure
         RolloutCommand::Abort(c) => command_of(&c.remote.or(before), "abort"),
         RolloutCommand::Rollback(c) => command_of(&c.remote.or(before), "rollback"),
         RolloutCommand::Status(c) => status(&c.remote.or(before), &c.args),
+        RolloutCommand::Events(c) => events(&c.remote.or(before), &c.args),
     }
 }
 
@@ -55,12 +57,13 @@ fn push(remote: &Remote, args: PushArgs) -> Result<(), Failure> {
     if !wait {
         return shown(remote, &begun);
     }
-    let ended = follow(&client, "pushing")?;
+    let ended = follow(&client, &["pushing"])?;
     shown(remote, &ended)?;
 
     // A push is over when each node has said something, which may be that it does not take it.
     let has = |node: &FleetNode| matches!(node.standing.as_deref(), Some("staged" | "kept"));
-    let all = ended.rollout.map(|rollout| rollout.nodes).unwrap_or_default();
+    let mut all = ended.rollout.map(|rollout| rollout.nodes).unwrap_or_default();
+    all.retain(|node| node.standing.as_deref() != Some("has_no_fleet"));
     let staged = all.iter().filter(|node| has(node)).count();
     if staged == all.len() {
         return Ok(());
@@ -70,7 +73,7 @@ fn push(remote: &Remote, args: PushArgs) -> Result<(), Failure> {
 }
 
 fn apply(remote: &Remote, args: ApplyArgs) -> Result<(), Failure> {
-    let ApplyArgs { without_missing, batch, canary, within, trial, by_hand, wait } = args;
+    let ApplyArgs { without_missing, batch, canary, within, trial, at, by_hand, wait } = args;
     // Options that are left out have the daemon's defaults: only it knows the mesh.
     let request = ApplyRequest {
         without_missing,
@@ -79,6 +82,7 @@ fn apply(remote: &Remote, args: ApplyArgs) -> Result<(), Failure> {
         update_within_s: within,
         confirm_within_s: trial,
         by_hand,
+        after_s: at.map(|at| at.as_secs()),
     };
 
     let client = Client::new(remote)?;
@@ -86,7 +90,7 @@ fn apply(remote: &Remote, args: ApplyArgs) -> Result<(), Failure> {
     if !wait {
         return shown(remote, &begun);
     }
-    let ended = follow(&client, "applying")?;
+    let ended = follow(&client, &["scheduled", "applying"])?;
     shown(remote, &ended)?;
 
     // Any other end is a reason to look at the nodes, which the table above names.
@@ -111,12 +115,33 @@ fn status(remote: &Remote, args: &WatchArgs) -> Result<(), Failure> {
     shown(remote, &client.read(PATH)?)
 }
 
-/// Waits until the roll-out leaves a stage.
-fn follow(client: &Client, stage: &str) -> Result<FleetStatus, Failure> {
+/// Prints the events of the roll-out, with `--watch` also those to come.
+fn events(remote: &Remote, args: &EventArgs) -> Result<(), Failure> {
+    let client = Client::new(remote)?;
+    let mut interrupts = Interrupts::new(&client)?;
+    let mut last: Option<FleetEvent> = None;
+    loop {
+        let FleetEvents { events } = client.read("/v1/fleet/events")?;
+        // Another roll-out counts its events from the beginning.
+        let seen = last.as_ref().map_or((0, 0), |last| (last.rollout, last.number));
+        for event in events.iter().filter(|event| (event.rollout, event.number) > seen) {
+            if !show::json_line(event)? {
+                return Ok(());
+            }
+        }
+        last = events.last().cloned().or(last);
+        if !args.watch || interrupts.come_within(&client, POLL_INTERVAL) {
+            return Ok(());
+        }
+    }
+}
+
+/// Waits until the roll-out leaves these stages.
+fn follow(client: &Client, stages: &[&str]) -> Result<FleetStatus, Failure> {
     loop {
         // Another stage ends the wait, also one that somebody else has begun.
         let status: FleetStatus = client.read(PATH)?;
-        if status.rollout.as_ref().is_none_or(|rollout| rollout.stage != stage) {
+        if status.rollout.as_ref().is_none_or(|rollout| !stages.contains(&&*rollout.stage)) {
             return Ok(status);
         }
         std::thread::sleep(POLL_INTERVAL);
@@ -140,7 +165,7 @@ fn text(status: &FleetStatus) -> String {
 }
 
 fn led(rollout: &FleetRollout) -> String {
-    let FleetRollout { name, version, waits_for, nodes, .. } = rollout;
+    let FleetRollout { name, version, waits_for, begins_in_s, nodes, .. } = rollout;
     let mut table =
         Table::new(["NODE", "ID", "MODEL", "RUNNING", "STATE", "BATCH", "HEARD", "WHY"]);
     for node in nodes {
@@ -158,7 +183,8 @@ fn led(rollout: &FleetRollout) -> String {
             show::or_dash(node.why.clone()),
         ]);
     }
-    format!("{table}\n{name} {version}: {waits_for}")
+    let begins = begins_in_s.map(|s| format!(", in {}", show::duration(s))).unwrap_or_default();
+    format!("{table}\n{name} {version}: {waits_for}{begins}")
 }
 
 fn taken(member: &FleetMember) -> String {

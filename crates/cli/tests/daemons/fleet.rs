@@ -2,7 +2,8 @@
 //! they would do to a router.
 
 use crate::support::{INBOX, Node, assert_fails, contents, net::Segment, run, wait_until};
-use ncmesh_node::api::fleet::{FleetNode, FleetRollout, FleetStatus};
+use ncmesh_node::api::fleet::{FleetEvent, FleetNode, FleetRollout, FleetStatus};
+use ncmesh_node::api::types::Peer;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -217,6 +218,10 @@ fn a_release_that_too_few_signed_is_refused() {
         of(&n1, 2).is_some_and(|node| node.why.as_deref() == Some(why))
     });
     assert_fails(&n1.call(&["fleet", "apply"]), 2, &["1 nodes have not staged it: 2"]);
+    // Ids far apart make orders long.
+    let many: Vec<String> = (1..2000).map(|i| (32 * i).to_string()).collect();
+    let pushed = n1.call(&["fleet", "push", &manifest, "--to", &many.join(",")]);
+    assert_fails(&pushed, 2, &["1999 nodes", "name fewer nodes by --to"]);
     assert_fails(&n2.call(&["fleet", "push", &manifest]), 10, &[why]);
     // The manifest is all that was sent.
     assert_eq!(n2.log().matches("announced").count(), 1, "{}", n2.log());
@@ -246,4 +251,54 @@ fn a_hook_that_fails_stops_the_roll_out() {
     assert_fails(&applied, 7, &["stopped: node 2: failed, the hook refused with exit code 4"]);
     assert_eq!(town.version(1), "1.0");
     assert_fails(&n1.call(&["fleet", "confirm"]), 2, &["no node is on trial"]);
+}
+
+#[test]
+fn a_node_that_comes_up_when_the_operator_has_gone_stages_from_a_holder() {
+    let Some(segment) = Segment::new(4) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let town = Town::new(dir.path());
+    let manifest = town.release("1.1", true);
+    let section = format!("[fleet]\n{}\n", town.leads());
+    let mut n1 = Node::new(&dir.path().join("n1"), segment.host(1), 1, &section);
+    let mut n2 = town.node(&segment, 2, "wdr4300", &town.install(2));
+    let mut n3 = town.node(&segment, 3, "wdr4300", &town.install(3));
+    // This one takes part in no roll-outs.
+    let mut n4 = Node::new(&dir.path().join("n4"), segment.host(4), 4, INBOX);
+    [&mut n1, &mut n2, &mut n4].into_iter().for_each(Node::start);
+    n1.wait_for_peers(&["n2", "n4"]);
+    let pushed = n1.call(&["fleet", "push", &manifest, "--wait"]);
+    assert!(pushed.status.success(), "{pushed:?}");
+    assert_eq!(of(&n1, 4).unwrap().standing.as_deref(), Some("has_no_fleet"));
+
+    n1.kill();
+    wait_until("the operator is given up", || {
+        let peers: Vec<Peer> = n2.ask(&["peers"]);
+        peers.iter().all(|peer| peer.id != 1 || peer.values.etx.is_none())
+    });
+    n3.start();
+    wait_until("the late node has staged the release", || {
+        let status: FleetStatus = n3.ask(&["fleet", "status"]);
+        status.member.is_some_and(|member| member.standing.as_deref() == Some("staged"))
+    });
+    assert_eq!(town.version(3), "1.0");
+    assert!(n2.log().contains("to nodes 3"), "{}", n2.log());
+
+    // The operator comes back, sends nothing twice, and updates both.
+    n1.start();
+    wait_for(&n1, &[2, 3], "staged");
+    succeeds(&n1, &["fleet", "apply", "--batch", "100%", "--at", "+1s", "--wait"]);
+    assert_eq!((town.version(2).as_str(), town.version(3).as_str()), ("1.1", "1.1"));
+
+    // Programs see each step, also those before the restart.
+    let events = String::from_utf8(n1.call(&["fleet", "events"]).stdout).unwrap();
+    let events: Vec<FleetEvent> =
+        events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let states = |node: Option<u16>| -> Vec<&str> {
+        events.iter().filter(|event| event.node == node).map(|event| &*event.state).collect()
+    };
+    assert_eq!(states(None), ["pushing", "pushed", "scheduled", "applying", "done"]);
+    assert_eq!(states(Some(4)), ["has_no_fleet"]);
+    assert_eq!(states(Some(3)).last(), Some(&"kept"));
+    assert!(!n1.log().contains("to nodes 3"), "{}", n1.log());
 }

@@ -97,6 +97,8 @@ pub enum Stage {
     Pushing,
     /// All that will have it have it, and the operator decides.
     Pushed,
+    /// The first batch begins at a time that was given.
+    Scheduled,
     /// The batch of this index is updated.
     Applying(usize),
     /// All batches are updated.
@@ -257,6 +259,7 @@ impl Rollout {
                 "staged everywhere; waits for the operator".into()
             }
             Stage::Pushed => format!("waits for the operator; missing: {}", list(&self.missing())),
+            Stage::Scheduled => format!("the time of the first of {} batches", self.batches.len()),
             Stage::Applying(at) => {
                 let number = at + 1;
                 let all = self.batches.len();
@@ -269,8 +272,22 @@ impl Rollout {
         }
     }
 
-    /// Begins to update the nodes that have staged the release. With `without_missing` it does so
-    /// though some have not.
+    /// Returns the moment at which the first batch begins, if that is to come.
+    #[must_use]
+    pub fn begins_at(&self) -> Option<Duration> {
+        self.until.filter(|_| self.stage == Stage::Scheduled)
+    }
+
+    /// Returns the longest order that it can come to: all of its nodes install and keep.
+    #[must_use]
+    pub fn longest_order(&self) -> Order {
+        let all: BTreeSet<Node> = self.rows.keys().copied().collect();
+        let within = self.settings.confirm_within;
+        self.order(Step::Apply { apply: all.clone(), keep: all, within })
+    }
+
+    /// Begins to update the nodes that have staged the release, once this time has passed. With
+    /// `without_missing` it does so though some have not.
     ///
     /// # Errors
     /// [`ApplyError`].
@@ -278,6 +295,7 @@ impl Rollout {
         &mut self,
         now: Duration,
         links: &[Link],
+        after: Duration,
         without_missing: bool,
     ) -> Result<(), ApplyError> {
         if !matches!(self.stage, Stage::Pushing | Stage::Pushed) {
@@ -301,7 +319,12 @@ impl Rollout {
 
         let Settings { batch, canaries, .. } = &self.settings;
         self.batches = batches(self.node, links, &staged, canaries, *batch);
-        self.enter(now, Stage::Applying(0));
+        if after.is_zero() {
+            self.enter(now, Stage::Applying(0));
+        } else {
+            self.enter(now, Stage::Scheduled);
+            self.until = Some(now.saturating_add(after));
+        }
         Ok(())
     }
 
@@ -317,7 +340,10 @@ impl Rollout {
 
     /// Ends the roll-out: no further node is updated, and those on trial go back.
     pub fn abort(&mut self, now: Duration) {
-        if matches!(self.stage, Stage::Pushing | Stage::Pushed | Stage::Applying(_)) {
+        if matches!(
+            self.stage,
+            Stage::Pushing | Stage::Pushed | Stage::Scheduled | Stage::Applying(_)
+        ) {
             self.enter(now, Stage::Stopped(Stop::Operator));
         }
     }
@@ -342,7 +368,10 @@ impl Rollout {
 
         // Two roll-outs at once would leave nodes with different images, so the later one gives
         // way.
-        let is_open = matches!(self.stage, Stage::Pushing | Stage::Pushed | Stage::Applying(_));
+        let is_open = matches!(
+            self.stage,
+            Stage::Pushing | Stage::Pushed | Stage::Scheduled | Stage::Applying(_)
+        );
         if let (true, Some(other @ Why::Busy { .. })) = (is_open, why) {
             self.enter(now, Stage::Stopped(Stop::Other(*node, other.clone())));
         }
@@ -355,6 +384,14 @@ impl Rollout {
         self.progress(now);
     }
 
+    /// Notes that a node takes part in no roll-outs. Nothing waits for it any more.
+    pub fn handle_no_fleet(&mut self, now: Duration, node: Node) {
+        if let Some(row) = self.rows.get_mut(&node) {
+            *row = Row { standing: Some(Standing::NoFleet), ..Row::default() };
+            self.progress(now);
+        }
+    }
+
     /// Ends a stage whose time is over.
     pub fn handle_timeout(&mut self, now: Duration) {
         if self.until.is_none_or(|until| until > now) {
@@ -364,6 +401,7 @@ impl Rollout {
         // Time being over is good news only for a push, which may be applied to those that have it.
         match &self.stage {
             Stage::Pushing => self.enter(now, Stage::Pushed),
+            Stage::Scheduled => self.enter(now, Stage::Applying(0)),
             Stage::Applying(at) => {
                 let late = self.open(*at);
                 self.enter(now, Stage::Stopped(Stop::NotBack(late)));
@@ -394,19 +432,23 @@ impl Rollout {
 
         // Every stage has one order that says all that a node must know, whatever it missed before.
         let step = match &self.stage {
-            Stage::Pushing | Stage::Pushed => Step::Stage,
+            Stage::Pushing | Stage::Pushed | Stage::Scheduled => Step::Stage,
             Stage::Applying(at) => self.applying(at + 1),
             Stage::Done => self.applying(self.batches.len()),
             Stage::Stopped(_) => Step::Abort,
             Stage::RollingBack | Stage::RolledBack => Step::Rollback,
         };
-        Some(Order {
+        Some(self.order(step))
+    }
+
+    fn order(&self, step: Step) -> Order {
+        Order {
             operator: self.operator,
             number: self.number,
             release: self.release.id,
             may_downgrade: self.settings.may_downgrade,
             step,
-        })
+        }
     }
 
     /// Orders a node to keep the image, if its turn has come. Each such order is a new one.
@@ -434,7 +476,7 @@ impl Rollout {
     fn enter(&mut self, now: Duration, stage: Stage) {
         let Settings { update_within, confirm_within, .. } = &self.settings;
         self.until = match &stage {
-            Stage::Pushing | Stage::Pushed => None,
+            Stage::Pushing | Stage::Pushed | Stage::Scheduled => None,
             Stage::Applying(_) | Stage::RollingBack => Some(now + *update_within),
             // The last order is told until all trials are over.
             Stage::Done | Stage::Stopped(_) | Stage::RolledBack => {
@@ -481,9 +523,11 @@ impl Rollout {
         }
     }
 
-    /// Returns the nodes that have not staged the release and do not run it.
+    /// Returns the nodes that have not staged the release and do not run it. Nodes that take part
+    /// in no roll-outs are none of them.
     fn missing(&self) -> Vec<Node> {
-        let has = |row: &Row| matches!(row.standing, Some(Standing::Staged | Standing::Kept));
+        use Standing::{Kept, NoFleet, Staged};
+        let has = |row: &Row| matches!(row.standing, Some(Staged | Kept | NoFleet));
         self.rows.iter().filter(|(_, row)| !has(row)).map(|(node, _)| *node).collect()
     }
 
@@ -507,8 +551,8 @@ impl Rollout {
 }
 
 fn has_failed(standing: Standing) -> bool {
-    use Standing::{Aborted, Failed, Refused, RolledBack, RollingBack};
-    matches!(standing, Aborted | Failed | Refused | RolledBack | RollingBack)
+    use Standing::{Aborted, Failed, NoFleet, Refused, RolledBack, RollingBack};
+    matches!(standing, Aborted | Failed | NoFleet | Refused | RolledBack | RollingBack)
 }
 
 fn list(nodes: &[Node]) -> String {

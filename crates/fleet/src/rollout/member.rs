@@ -1,6 +1,7 @@
 //! A node that takes part in a roll-out.
 
 use super::order::{Node, Number, Order, Report, SignedOrder, Standing, Step, Why, saved_key};
+use super::packet::{Lacks, save_order, saved_order};
 use crate::image::Image;
 use crate::judge::{Known, Refusal, Station, Trust};
 use crate::manifest::Manifest;
@@ -162,6 +163,15 @@ pub struct Facts {
     pub running: Version,
 }
 
+/// Way by which an order came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// From its operator.
+    Direct,
+    /// From another member.
+    PassedOn,
+}
+
 /// Last order of an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Heard {
@@ -187,6 +197,9 @@ struct Job {
     #[serde(skip)]
     target: Option<Target>,
     phase: Phase,
+    /// Last order, to be passed on.
+    #[serde(default, serialize_with = "save_order", deserialize_with = "saved_order")]
+    order: Option<SignedOrder>,
     /// Whether the image was installed by this roll-out.
     is_installed: bool,
     /// Longest trial.
@@ -303,6 +316,42 @@ impl Member {
         })
     }
 
+    /// Returns the last order of the roll-out that it takes part in, to be passed on.
+    #[must_use]
+    pub fn order(&self) -> Option<&SignedOrder> {
+        self.state.job.as_ref()?.order.as_ref()
+    }
+
+    /// Returns the manifest of a release, if it has it and enough keys have signed it.
+    #[must_use]
+    pub fn manifest(&self, release: ReleaseId) -> Option<&str> {
+        let job = self.state.job.as_ref().filter(|job| job.release == release)?;
+        job.manifest.as_deref()
+    }
+
+    /// Returns the image of a release for a model, if it has checked it and still has its file.
+    #[must_use]
+    pub fn held(&self, release: ReleaseId, model: &str) -> Option<&Image> {
+        let job = self.state.job.as_ref().filter(|job| job.release == release)?;
+        let has = matches!(
+            job.phase,
+            Phase::Staged(_) | Phase::Rechecking | Phase::Applying | Phase::Trial
+        );
+        let image = &job.target.as_ref()?.image;
+        (has && image.model == model).then_some(image)
+    }
+
+    /// Returns the thing that it would ask another node for.
+    #[must_use]
+    pub fn lacks(&self) -> Option<Lacks> {
+        match &self.state.job {
+            None => Some(Lacks::Order),
+            Some(Job { phase: Phase::Wanting, release, .. }) => Some(Lacks::Manifest(*release)),
+            Some(Job { phase: Phase::Fetching(None), release, .. }) => Some(Lacks::Image(*release)),
+            Some(job) => job.phase.is_over().then_some(Lacks::Order),
+        }
+    }
+
     /// Returns the facts about the node.
     #[must_use]
     pub fn facts(&self) -> &Facts {
@@ -382,6 +431,27 @@ impl Member {
     /// # Errors
     /// [`Dropped`] if nobody is to be answered.
     pub fn handle_order(&mut self, now: Duration, signed: &SignedOrder) -> Result<Report, Dropped> {
+        self.take_order(now, signed, Way::Direct)
+    }
+
+    /// Takes an order that another member has passed on. Returns the answer to its operator.
+    ///
+    /// # Errors
+    /// [`Dropped`] if nobody is to be answered.
+    pub fn handle_passed_order(
+        &mut self,
+        now: Duration,
+        signed: &SignedOrder,
+    ) -> Result<Report, Dropped> {
+        self.take_order(now, signed, Way::PassedOn)
+    }
+
+    fn take_order(
+        &mut self,
+        now: Duration,
+        signed: &SignedOrder,
+        way: Way,
+    ) -> Result<Report, Dropped> {
         let SignedOrder { order, .. } = signed;
         if !self.operators.contains(&order.operator) {
             return Err(Dropped::Stranger);
@@ -415,7 +485,10 @@ impl Member {
                 self.state.heard.push(Heard { operator: order.operator, number: order.number });
             }
         }
-        self.obey(now, order);
+        self.obey(now, order, way);
+        if let Some(job) = self.state.job.as_mut().filter(|job| job.is_of(order)) {
+            job.order = Some(signed.clone());
+        }
 
         // No job means that the order ended a roll-out in which this node never took part.
         let job = self.state.job.as_ref().filter(|job| job.is_of(order));
@@ -434,7 +507,7 @@ impl Member {
         }
     }
 
-    fn obey(&mut self, now: Duration, order: &Order) {
+    fn obey(&mut self, now: Duration, order: &Order, way: Way) {
         let Order { operator, number, release, may_downgrade, step } = order;
         let Some(job) = self.state.job.as_mut().filter(|job| job.is_of(order)) else {
             // A node that hears of a roll-out late begins to stage it, unless it is over.
@@ -448,6 +521,7 @@ impl Member {
                     doubt: None,
                     target: None,
                     phase: Phase::Wanting,
+                    order: None,
                     is_installed: false,
                     within: Duration::ZERO,
                     retries: 0,
@@ -460,11 +534,15 @@ impl Member {
             return;
         };
 
-        job.heard = now;
+        if way == Way::Direct {
+            job.heard = now;
+        }
         let phase = job.phase.clone();
         // An order holds for whoever has yet to obey it: its repetition meets a later phase, and
         // nothing happens.
         match (step, phase) {
+            // Its operator may have thought better of it, where the other node did not hear it.
+            (Step::Apply { .. }, _) if way == Way::PassedOn => {}
             (Step::Apply { keep, .. }, Phase::Trial) if keep.contains(&self.facts.node) => {
                 self.keep();
             }

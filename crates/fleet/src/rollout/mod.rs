@@ -4,6 +4,10 @@
 //! [`Member`] answers an order by a [`Report`]. Nothing else passes between them, so a lost message
 //! costs a repetition and no more. A [`Packet`] carries either.
 //!
+//! A member that hears no operator may be passed on the last order of another one. It counts for
+//! staging and for ending a roll-out. It installs nothing: only the operator knows whether it still
+//! holds.
+//!
 //! ```text
 //! Rollout   Pushing ──► Pushed ──► Applying batch 1, 2, ... ──► Done
 //!                                     │ a member fails, or does not come back in time
@@ -36,5 +40,5 @@ pub use member::{
     RESTART_WITHIN, RETRY_AFTER, SavedMember,
 };
 pub use order::{Node, Number, Order, Report, SignedOrder, Standing, Step, Why};
-pub use packet::{NoPacket, Packet};
+pub use packet::{Lacks, NoPacket, Packet, PassedOrder};
 pub use plan::{Batch, Link, batches};

@@ -138,11 +138,13 @@ pub enum Standing {
     Failed,
     /// The operator ended the roll-out before it had installed anything.
     Aborted,
+    /// It takes part in no roll-outs.
+    NoFleet,
 }
 
 impl Standing {
     /// All, in the order of their declaration.
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Staging,
         Self::Staged,
         Self::Applying,
@@ -153,6 +155,7 @@ impl Standing {
         Self::Refused,
         Self::Failed,
         Self::Aborted,
+        Self::NoFleet,
     ];
 
     /// Returns the name for people.
@@ -169,6 +172,7 @@ impl Standing {
             Self::Refused => "refused",
             Self::Failed => "failed",
             Self::Aborted => "aborted",
+            Self::NoFleet => "has no fleet",
         }
     }
 }

@@ -1,18 +1,24 @@
-//! Orders and reports as packets, which travel from operator to member and back.
+//! Messages of roll-outs as packets: orders and reports between operator and members, and what
+//! members ask each other when the operator's node is gone.
 
 use super::order::{Node, Number, Order, Report, SignedOrder, Standing, Step, Why};
+use crate::hex::{hex, unhex_all};
 use crate::release::ReleaseId;
 use crate::version::Version;
 use crate::word::word;
 use core::time::Duration;
 use ncmesh_wire::identity::{PublicKey, Signature};
 use ncmesh_wire::{Reader, Truncated, Writer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::collections::BTreeSet;
 
 /// High half of the first byte of each packet. IP has its version there.
 const MARK: u8 = 1;
 const ORDER: u8 = MARK << 4;
 const REPORT: u8 = MARK << 4 | 1;
+const ASK: u8 = MARK << 4 | 2;
+const PASSED: u8 = MARK << 4 | 3;
+const NO_FLEET: u8 = MARK << 4 | 4;
 
 const STAGE: u8 = 0;
 const APPLY: u8 = 1;
@@ -22,7 +28,27 @@ const ROLLBACK: u8 = 3;
 /// Bit of an order's flags: the version may be older than the one that runs.
 const MAY_DOWNGRADE: u8 = 0x80;
 
-/// A message between an operator and a member.
+/// Thing that a member lacks and asks another one for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lacks {
+    /// An order: it has heard none.
+    Order,
+    /// The manifest of a release.
+    Manifest(ReleaseId),
+    /// The image of a release.
+    Image(ReleaseId),
+}
+
+/// Order that another node than the operator's tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassedOrder {
+    /// Node of the operator, as far as the node that tells it knows.
+    pub leader: Node,
+    /// The order.
+    pub order: SignedOrder,
+}
+
+/// A message between an operator and a member, or between two members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet {
     /// Order to a member.
@@ -33,6 +59,25 @@ pub enum Packet {
         report: Report,
         /// Model of the member, which says what image it takes.
         model: String,
+    },
+    /// Question of a member to another one.
+    Ask {
+        /// The thing that it lacks.
+        lacks: Lacks,
+        /// Model of the member that asks.
+        model: String,
+    },
+    /// Answer to a question.
+    Passed {
+        /// Whether the node has the thing and sends it.
+        has: bool,
+        /// Last order of the roll-out that it takes part in.
+        passed: Option<Box<PassedOrder>>,
+    },
+    /// Answer to an order from a node that takes part in no roll-outs.
+    NoFleet {
+        /// Number of the order's roll-out.
+        rollout: u64,
     },
 }
 
@@ -63,6 +108,9 @@ impl Packet {
         let parsed = match r.u8()? {
             ORDER => Self::Order(Box::new(read_order(&mut r)?)),
             REPORT => read_report(&mut r)?,
+            ASK => read_ask(&mut r)?,
+            PASSED => read_passed(&mut r)?,
+            NO_FLEET => Self::NoFleet { rollout: r.u64()? },
             _ => return Err(NoPacket),
         };
         if r.remaining() > 0 { Err(NoPacket) } else { Ok(parsed) }
@@ -83,6 +131,24 @@ impl Packet {
                 w.u8(REPORT).u16(node.0).bytes(&operator.bytes()).u64(*rollout);
                 w.u8(*standing as u8).short_bytes(running.as_str().as_bytes());
                 w.short_bytes(model.as_bytes()).bytes(&why.unwrap_or_default());
+            }
+            Self::Ask { lacks, model } => {
+                match lacks {
+                    Lacks::Order => w.u8(ASK).u8(0),
+                    Lacks::Manifest(release) => w.u8(ASK).u8(1).bytes(&release.0),
+                    Lacks::Image(release) => w.u8(ASK).u8(2).bytes(&release.0),
+                };
+                w.bytes(model.as_bytes());
+            }
+            Self::Passed { has, passed } => {
+                w.u8(PASSED).u8(u8::from(*has));
+                if let Some(passed) = passed {
+                    w.u16(passed.leader.0);
+                    write_order(&mut w, &passed.order);
+                }
+            }
+            Self::NoFleet { rollout } => {
+                w.u8(NO_FLEET).u64(*rollout);
             }
         }
         out
@@ -202,14 +268,64 @@ fn read_report(r: &mut Reader<'_>) -> Result<Packet, NoPacket> {
     Ok(Packet::Report { report, model })
 }
 
+fn read_ask(r: &mut Reader<'_>) -> Result<Packet, NoPacket> {
+    let lacks = match r.u8()? {
+        0 => Lacks::Order,
+        1 => Lacks::Manifest(ReleaseId(r.array()?)),
+        2 => Lacks::Image(ReleaseId(r.array()?)),
+        _ => return Err(NoPacket),
+    };
+    let model = text(r.bytes(r.remaining())?)?.to_owned();
+    word("a model", &model).map_err(|_| NoPacket)?;
+    Ok(Packet::Ask { lacks, model })
+}
+
+fn read_passed(r: &mut Reader<'_>) -> Result<Packet, NoPacket> {
+    let has = match r.u8()? {
+        0 => false,
+        1 => true,
+        _ => return Err(NoPacket),
+    };
+    if r.remaining() == 0 {
+        return Ok(Packet::Passed { has, passed: None });
+    }
+
+    let leader = Node(r.u16()?);
+    if r.u8()? != ORDER {
+        return Err(NoPacket);
+    }
+    let order = read_order(r)?;
+    Ok(Packet::Passed { has, passed: Some(Box::new(PassedOrder { leader, order })) })
+}
+
 fn text(bytes: &[u8]) -> Result<&str, NoPacket> {
     core::str::from_utf8(bytes).map_err(|_| NoPacket)
+}
+
+/// Writes an order with its signature as text, for saved states.
+pub(super) fn save_order<S: Serializer>(
+    order: &Option<SignedOrder>,
+    s: S,
+) -> Result<S::Ok, S::Error> {
+    let bytes = order.clone().map(|order| Packet::Order(Box::new(order)).to_bytes());
+    bytes.map(|bytes| hex(&bytes)).serialize(s)
+}
+
+/// Reads an order that was saved.
+pub(super) fn saved_order<'de, D: Deserializer<'de>>(
+    d: D,
+) -> Result<Option<SignedOrder>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(d)? else { return Ok(None) };
+    let packet = unhex_all(&text).and_then(|bytes| Packet::parse(&bytes).ok());
+    match packet {
+        Some(Packet::Order(order)) => Ok(Some(*order)),
+        _ => Err(de::Error::custom("this is no order")),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_wire::hex;
     use ncmesh_wire::identity::SecretKey;
     use proptest::prelude::*;
 
@@ -231,6 +347,12 @@ mod tests {
         let standing = Standing::Staging;
         let report = Report { node: Node(9), operator, rollout: 0x0102, standing, why, running };
         Packet::Report { report, model: "wdr4300".into() }
+    }
+
+    fn passed() -> Packet {
+        let Packet::Order(order) = order(Step::Stage) else { unreachable!() };
+        let passed = PassedOrder { leader: Node(9), order: *order };
+        Packet::Passed { has: true, passed: Some(Box::new(passed)) }
     }
 
     fn nodes(ids: &[u16]) -> BTreeSet<Node> {
@@ -257,6 +379,13 @@ mod tests {
         let why = hex(b"{\"hook\":3}");
         let expected = format!("110009{key}00000000000001020003312e3007776472343330 30{why}");
         assert_eq!(hex(&bytes), expected.replace(' ', ""));
+
+        let release = "05".repeat(32);
+        let ask = Packet::Ask { lacks: Lacks::Image(ReleaseId([5; 32])), model: "m".into() };
+        assert_eq!(hex(&ask.to_bytes()), format!("1202{release}6d"));
+        let none = Packet::Passed { has: false, passed: None };
+        assert_eq!(hex(&none.to_bytes()), "1300");
+        assert_eq!(hex(&Packet::NoFleet { rollout: 0x0102 }.to_bytes()), "140000000000000102");
     }
 
     #[test]
@@ -272,12 +401,18 @@ mod tests {
             report(None),
             report(Some(why)),
             report(Some(Why::Space)),
+            passed(),
+            Packet::Passed { has: true, passed: None },
+            Packet::Ask { lacks: Lacks::Order, model: "m".into() },
+            Packet::Ask { lacks: Lacks::Manifest(ReleaseId([5; 32])), model: "m".into() },
+            Packet::NoFleet { rollout: 7 },
         ] {
             let bytes = packet.to_bytes();
             // 400 nodes in one packet of the smallest MTU that IPv6 allows.
             assert!(Packet::is_one(&bytes) && bytes.len() <= 1232, "{}", bytes.len());
             assert_eq!(Packet::parse(&bytes), Ok(packet));
-            assert_eq!(Packet::parse(&[&bytes[..], &[0]].concat()), Err(NoPacket));
+            let longer = [&bytes[..], &[0]].concat();
+            assert_eq!(Packet::parse(&longer), Err(NoPacket), "{longer:?}");
         }
         let stage = order(Step::Stage).to_bytes();
         for length in 0..stage.len() {
@@ -289,10 +424,11 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(
-            kind in 0x10_u8..0x12, bytes in prop::collection::vec(any::<u8>(), 0..300),
+            kind in 0x10_u8..0x15, bytes in prop::collection::vec(any::<u8>(), 0..300),
         ) {
             let bytes = [&[kind][..], &bytes].concat();
-            if let Ok(packet @ Packet::Order(_)) = Packet::parse(&bytes) {
+            // Reasons of reports are JSON, which has many forms of one value.
+            if let Ok(packet) = Packet::parse(&bytes) && !matches!(packet, Packet::Report { .. }) {
                 prop_assert_eq!(packet.to_bytes(), bytes);
             }
         }

@@ -49,6 +49,9 @@ pub struct ApplyRequest {
     /// Whether nodes on trial are kept by a `confirm` alone.
     #[serde(default)]
     pub by_hand: bool,
+    /// Time after which the first batch begins, s. At once if absent.
+    #[serde(default)]
+    pub after_s: Option<u64>,
 }
 
 /// Answer to all paths below `/v1/fleet`: roll-outs of router images at this node.
@@ -72,7 +75,8 @@ pub struct FleetMember {
     /// Public key of the operator of that roll-out.
     pub operator: Option<String>,
     /// How far it is: `staging`, `staged`, `applying`, `trial`, `kept`, `rolling_back`,
-    /// `rolled_back`, `refused`, `failed` or `aborted`.
+    /// `rolled_back`, `refused`, `failed`, `aborted`, or `has_no_fleet` of a node that takes part
+    /// in no roll-outs.
     pub standing: Option<String>,
     /// Why, if there is more to say.
     pub why: Option<String>,
@@ -89,10 +93,13 @@ pub struct FleetRollout {
     pub version: String,
     /// Id of the release.
     pub release: String,
-    /// Stage: `pushing`, `pushed`, `applying`, `done`, `stopped`, `rolling_back` or `rolled_back`.
+    /// Stage: `pushing`, `pushed`, `scheduled`, `applying`, `done`, `stopped`, `rolling_back` or
+    /// `rolled_back`.
     pub stage: String,
     /// The thing that it waits for, or how it ended, in words.
     pub waits_for: String,
+    /// Time until the first batch begins, s, if that is to come.
+    pub begins_in_s: Option<f64>,
     /// Number of batches, once the release is applied.
     pub batches: usize,
     /// Batch that is updated now, from 1.
@@ -120,4 +127,30 @@ pub struct FleetNode {
     pub batch: Option<usize>,
     /// Time since it was heard last, s. Absent if it was not heard since the daemon started.
     pub last_heard_s: Option<f64>,
+}
+
+/// Answer to `GET /v1/fleet/events`: the latest events of the roll-out that this node leads.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetEvents {
+    /// The events, the oldest first.
+    pub events: Vec<FleetEvent>,
+}
+
+/// A change of a roll-out or of one of its nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetEvent {
+    /// Number of the event in its roll-out, from 1.
+    pub number: u64,
+    /// Time by the clock of the operator's node, s since 1970.
+    pub unix_s: u64,
+    /// Number of the roll-out.
+    pub rollout: u64,
+    /// Id of the node. Absent if the stage of the whole roll-out changed.
+    pub node: Option<u16>,
+    /// Name of the node.
+    pub name: Option<String>,
+    /// Stage of the roll-out, or how far the node is.
+    pub state: String,
+    /// Why, if there is more to say.
+    pub why: Option<String>,
 }

@@ -1,6 +1,6 @@
 //! Tables of the reference, made from the types of the API and from the list of metrics.
 
-use super::fleet::{FleetMember, FleetNode, FleetRollout, FleetStatus};
+use super::fleet::{FleetEvent, FleetEvents, FleetMember, FleetNode, FleetRollout, FleetStatus};
 use super::types::{
     Coding, Direction, Flow, Hold, Hooks, KeptParts, Peer, PeerPort, PortState, Problem, Receiver,
     State, Status, Stopped, Stream, StreamQueue, StreamReceiving, StreamSending, Traffic, Transfer,
@@ -96,6 +96,8 @@ fn api_tables() -> String {
         "Members": FleetMember,
         "Roll-outs led here": FleetRollout,
         "Nodes of a roll-out": FleetNode,
+        "Events of a roll-out": FleetEvents,
+        "An event of a roll-out": FleetEvent,
         "Problems": Problem,
         "Queues of streams": StreamQueue,
     ];

@@ -115,11 +115,16 @@ pub(super) fn apply(node: &mut Node, request: &ApplyRequest) -> Result<FleetStat
     let usual = Settings::default();
     let update_within = seconds("update_within_s", *update_within_s, usual.update_within)?;
     let confirm_within = seconds("confirm_within_s", *confirm_within_s, usual.confirm_within)?;
+    let after = match request.after_s {
+        None | Some(0) => Duration::ZERO,
+        after => seconds("after_s", after, Duration::ZERO)?,
+    };
     let canaries = match &request.canaries {
         names if names.is_empty() => Vec::new(),
         names => node.fleet_nodes(&Recipients::Named(names.clone()))?.nodes,
     };
 
+    node.check_fleet_orders()?;
     node.command_fleet(|rollout, now, links| {
         let settings = Settings {
             update_within,
@@ -130,7 +135,7 @@ pub(super) fn apply(node: &mut Node, request: &ApplyRequest) -> Result<FleetStat
             ..rollout.settings().clone()
         };
         rollout.adjust(settings);
-        rollout.apply(now, links, *without_missing).map_err(|e| not_applied(&e))
+        rollout.apply(now, links, after, *without_missing).map_err(|e| not_applied(&e))
     })?;
     Ok(node.fleet_status())
 }

@@ -5,7 +5,7 @@
 
 use super::answers::{self, BandwidthRequest, EchoRequest, Measured, Reloaded};
 use super::blocking::{blocking, check_usable};
-use super::fleet::{ApplyRequest, FleetStatus, PushRequest};
+use super::fleet::{ApplyRequest, FleetEvents, FleetStatus, PushRequest};
 use super::measure;
 use super::reload::reload;
 use super::roll_out;
@@ -66,6 +66,7 @@ pub(crate) fn commands(handle: Handle) -> Router {
 fn fleet_commands(handle: Handle) -> Router {
     Router::new()
         .route("/v1/fleet", get(fleet_status))
+        .route("/v1/fleet/events", get(fleet_events))
         .route("/v1/fleet/push", post(push_fleet))
         .route("/v1/fleet/apply", post(apply_fleet))
         .route("/v1/fleet/confirm", post(confirm_fleet))
@@ -206,6 +207,10 @@ async fn cancel(State(handle): State<Handle>, Path(id): Path<String>) -> Answer<
 
 async fn fleet_status(State(handle): State<Handle>) -> Answer<FleetStatus> {
     handle.call(|node| node.fleet_status()).await.map(Json)
+}
+
+async fn fleet_events(State(handle): State<Handle>) -> Answer<FleetEvents> {
+    handle.call(|node| node.fleet_events()).await.map(Json)
 }
 
 async fn push_fleet(

@@ -177,6 +177,9 @@ impl Node {
                             tracing::warn!("{flow}: refused, its name is not possible here");
                         }
                         Refusal::NoInbox => tracing::warn!("{flow}: refused, there is no inbox"),
+                        Refusal::NotAllowed if self.fleet.is_unwanted(flow) => {
+                            tracing::warn!("{flow}: refused, no roll-out here waits for it");
+                        }
                         Refusal::NotAllowed => {
                             let source = self.name_of(flow.source);
                             tracing::warn!("{flow}: refused, {source} is not in allow_from");

@@ -2,6 +2,8 @@
 
 use super::clock::{moment, since_start};
 use super::files::{image_name, manifest_name};
+use super::search::Search;
+use super::serve::Wishes;
 use crate::config::MemberConfig;
 use ncmesh_engine::file::Manifest;
 use ncmesh_engine::time::{Duration, Instant};
@@ -48,6 +50,12 @@ pub(super) struct MemberSide {
     /// When the state is saved again after a failure.
     pub(super) save_at: Option<Instant>,
     pub(super) failures: u32,
+    /// Whether an order came since the start.
+    pub(super) is_told: bool,
+    /// Its search for what it lacks, while the operator's node is gone.
+    pub(super) search: Search,
+    /// Files that other nodes have asked this one for.
+    pub(super) wishes: Wishes,
     /// State that the operator knows, as far as this node can tell.
     pub(super) told: Option<(Standing, Option<Why>)>,
 }
@@ -87,6 +95,9 @@ impl MemberSide {
             is_discarding: false,
             save_at: None,
             failures: 0,
+            is_told: false,
+            search: Search::new(now),
+            wishes: Wishes::default(),
             told: None,
         }
     }
@@ -102,7 +113,8 @@ impl MemberSide {
     /// Returns when the driver has something to do for it.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let due = self.member.poll_timeout().map(moment);
-        due.into_iter().chain(self.save_at).min()
+        let search = self.search.poll_timeout();
+        due.into_iter().chain(self.save_at).chain(search).chain(self.wishes.serve_at).min()
     }
 
     /// Returns the next thing to do, unless one before it is under way.

@@ -6,20 +6,23 @@
 //! the scheme that files are sent by to the nodes that said that they lack them.
 
 mod clock;
+mod events;
 mod files;
 mod member;
 mod operator;
+mod search;
+mod serve;
 mod status;
+mod words;
 
 use super::hook::{HookError, run, run_to_its_end};
-use super::names::resolve_name;
-use super::{Moment, Node};
+use super::names::{name_of, resolve_name};
+use super::{Moment, Node, Receivers};
 use crate::api;
-use crate::api::fleet::FleetStatus;
+use crate::api::fleet::{FleetEvents, FleetStatus};
 use crate::api::types::{ApiError, ErrorCode, Recipients, SendRequest};
 use crate::config::{FleetConfig, FleetHooks};
 use crate::identity::{secret, unix_s};
-use crate::node::Receivers;
 use crate::state::StateDir;
 use clock::since_start;
 use files::{
@@ -28,30 +31,29 @@ use files::{
 };
 use member::{Fetch, MemberSide};
 use ncmesh_engine::counters::DropReason;
-use ncmesh_engine::file::{self, Direction, ReceiverState, Refusal, TransferStatus};
+use ncmesh_engine::file::{self, Direction, Refusal, TransferStatus};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
 use ncmesh_fleet::rollout::{
-    self, Action, Dropped, Exit, HOOK_WITHIN, Link, Order, Packet, Report, Rollout, SignedOrder,
-    Stage, Why,
+    self, Action, Dropped, Exit, HOOK_WITHIN, Lacks, Link, Order, Packet, PassedOrder, Report,
+    Rollout, SignedOrder, Stage, Why,
 };
 use ncmesh_fleet::{Image, Manifest, ReleaseId, Trust, Version};
 use ncmesh_host::files::Known;
 use ncmesh_host::gateway::Mesh;
 use ncmesh_wire::identity::SecretKey;
 use ncmesh_wire::{FlowId, NodeId};
-use operator::{
-    AGAIN, LONGEST_PAUSE, Lead, MANIFEST, MANIFEST_PRIORITY, OperatorSide, Sent, Task, Transfer,
-    Wish,
-};
+use operator::{LONGEST_PAUSE, Lead, MANIFEST, MANIFEST_PRIORITY, OperatorSide, Task};
 pub(crate) use operator::{Push, Source, not_applied};
 use serde::de::DeserializeOwned;
+use serve::{Outgoing, Transfer, Wishes};
 pub(crate) use status::FleetNodes;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Name of the file in the state directory from which a holder sends the manifest.
+const HELD_MANIFEST: &str = "fleet-held-manifest";
 /// Exit code of a shell for a program that cannot be started.
 const CANNOT_START: i32 = 127;
 /// Exit code of a shell for a program that a signal ended, without the signal's number.
@@ -113,6 +115,8 @@ fn saved<T: DeserializeOwned + Default>(state: &StateDir, name: &str) -> T {
 pub(super) struct Fleet {
     member: Option<MemberSide>,
     operator: Option<OperatorSide>,
+    /// Announced file that the node does not wait for, until its refusal is logged.
+    unwanted: Option<FlowId>,
 }
 
 impl Fleet {
@@ -127,7 +131,12 @@ impl Fleet {
             .zip(start.running)
             .map(|(config, running)| MemberSide::new(now, node, config, running, start.member));
         let operator = start.key.map(|key| OperatorSide::new(now, key, start.operator));
-        Self { member, operator }
+        Self { member, operator, unwanted: None }
+    }
+
+    /// Returns whether a file is refused because no roll-out here waits for it.
+    pub(super) fn is_unwanted(&self, flow: FlowId) -> bool {
+        self.unwanted == Some(flow)
     }
 
     /// Returns when [`Node::drive_fleet`] has something to do.
@@ -185,6 +194,11 @@ impl Node {
                 Err(DropReason::Untrusted)
             }
             Ok(Packet::Report { report, model }) => self.handle_fleet_report(&report, model),
+            Ok(Packet::Ask { lacks, model }) => self.handle_fleet_ask(from, lacks, &model),
+            Ok(Packet::Passed { has, passed }) => {
+                self.handle_fleet_passed(from, has, passed.as_deref())
+            }
+            Ok(Packet::NoFleet { rollout }) => self.handle_no_fleet(from, rollout),
         };
         if let Err(why) = handled {
             self.stack.at(self.clock.now(), &mut self.storage).note_drop(why);
@@ -216,7 +230,16 @@ impl Node {
             return self.inbox.known(&self.stack, file);
         }
         // `allow_from` has no say: a file of a roll-out counts by its hash.
-        let Some(place) = self.fleet.place(file) else { return Some(Known::Unwelcome) };
+        let Some(place) = self.fleet.place(file) else {
+            self.fleet.unwanted = Some(file.flow);
+            // An operator that sends it has missed a report: it is told again how far this node is.
+            if let Some(side) = &mut self.fleet.member
+                && side.operator == Some(file.flow.source)
+            {
+                side.told = None;
+            }
+            return Some(Known::Unwelcome);
+        };
         self.files.expect(file.flow, place);
         self.inbox.was_delivered(file).then_some(Known::Delivered)
     }
@@ -231,7 +254,12 @@ impl Node {
     /// Takes an order that came from a node.
     fn handle_fleet_order(&mut self, from: NodeId, order: &SignedOrder) -> Result<(), DropReason> {
         let now = self.clock.now();
-        let side = self.fleet.member.as_mut().ok_or(DropReason::UnknownService)?;
+        let Some(side) = &mut self.fleet.member else {
+            // The operator need not wait for this node.
+            let rollout = order.order.number.rollout;
+            self.send_fleet(from, &Packet::NoFleet { rollout });
+            return Ok(());
+        };
         let report =
             side.member.handle_order(since_start(now), order).map_err(|why| match why {
                 Dropped::Stranger | Dropped::Signature => DropReason::Untrusted,
@@ -239,6 +267,7 @@ impl Node {
             })?;
 
         side.operator = Some(from);
+        side.is_told = true;
         side.told = Some((report.standing, report.why.clone()));
         let model = side.config.model.clone();
         self.send_fleet(from, &Packet::Report { report, model });
@@ -255,6 +284,8 @@ impl Node {
             self.save_member();
         }
         self.do_fleet_actions();
+        self.drive_search(now);
+        self.serve_held(now);
     }
 
     /// Does what the roll-out asks for, and tells its operator what has changed by it.
@@ -503,6 +534,162 @@ impl Node {
         );
     }
 
+    // ---- the operator's node is gone
+
+    /// Asks the next node for what this one lacks, if that is due.
+    fn drive_search(&mut self, now: Instant) {
+        let Some(side) = &mut self.fleet.member else { return };
+        // An operator that was heard repeats its order.
+        let lacks = side.member.lacks().filter(|lacks| *lacks != Lacks::Order || !side.is_told);
+        let nearest = side.search.next(now, lacks, &self.stack, side.operator);
+        if let (Some(lacks), Some(nearest)) = (lacks, nearest) {
+            let model = side.config.model.clone();
+            self.send_fleet(nearest, &Packet::Ask { lacks, model });
+        }
+    }
+
+    /// Sends files to the nodes that lack them.
+    fn serve(&self, now: Instant, wishes: &mut Wishes, file: impl Fn(&str) -> Option<Outgoing>) {
+        let waiting: Vec<String> =
+            self.sending.waiting_transfers(&self.stack).map(|transfer| transfer.name).collect();
+        for transfer in wishes.transfers(now, &self.stack, &waiting, file) {
+            let Transfer { name, file, receivers } = transfer;
+            let nodes: Vec<String> = receivers.iter().map(ToString::to_string).collect();
+            tracing::info!("[fleet] {name} to nodes {}", nodes.join(", "));
+            let request = SendRequest {
+                path: file.path,
+                to: Recipients::Named(nodes),
+                name: Some(name),
+                scheme: None,
+                background: file.background,
+                limit_bps: None,
+                priority: file.priority,
+            };
+            let receivers = Receivers { listed: receivers, open: false };
+            tokio::spawn(api::send_to(self.handle.clone(), request, receivers));
+        }
+    }
+
+    /// Answers a question of another node, and sends it the file that it lacks.
+    fn handle_fleet_ask(
+        &mut self,
+        from: NodeId,
+        lacks: Lacks,
+        model: &str,
+    ) -> Result<(), DropReason> {
+        let me = self.id();
+        let side = self.fleet.member.as_ref().ok_or(DropReason::UnknownService)?;
+        let leader = rollout::Node(side.operator.unwrap_or(me).0);
+        let order = side.member.order().cloned();
+        let has = match lacks {
+            Lacks::Order => order.is_some(),
+            Lacks::Manifest(release) => {
+                let text = side.member.manifest(release).map(str::to_owned);
+                let has = text.is_some();
+                if let Some(text) = text {
+                    self.hold_manifest(from, manifest_name(release), text);
+                }
+                has
+            }
+            Lacks::Image(release) => {
+                let name = side.member.held(release, model).map(image_name);
+                let has = name.is_some();
+                if has {
+                    self.note_held_wish(from, name);
+                }
+                has
+            }
+        };
+
+        let passed = order.map(|order| Box::new(PassedOrder { leader, order }));
+        self.send_fleet(from, &Packet::Passed { has, passed });
+        Ok(())
+    }
+
+    /// Writes a manifest down, from where it is sent to a node.
+    fn hold_manifest(&mut self, to: NodeId, name: String, text: String) {
+        let state = self.state.clone();
+        self.handle.work(
+            move || state.replace(HELD_MANIFEST, text.as_bytes()),
+            move |node, written| {
+                node.chores.note(HELD_MANIFEST, &written);
+                if written.is_ok() {
+                    node.note_held_wish(to, Some(name));
+                }
+            },
+        );
+    }
+
+    fn note_held_wish(&mut self, from: NodeId, name: Option<String>) {
+        let now = self.clock.now();
+        if let Some(side) = &mut self.fleet.member {
+            side.wishes.note(now, from, name);
+        }
+    }
+
+    /// Sends files to the nodes that asked this one for them.
+    fn serve_held(&mut self, now: Instant) {
+        let Some(side) = &mut self.fleet.member else { return };
+        if !side.wishes.is_due(now) {
+            return;
+        }
+
+        // Each question is served once: a node that still lacks the file asks again.
+        let mut wishes = core::mem::take(&mut side.wishes);
+        let Some(side) = &self.fleet.member else { return };
+        let release = side.member.order().map(|signed| signed.order.release);
+        let image = release
+            .and_then(|release| side.member.held(release, &side.config.model))
+            .map(image_name);
+        self.serve(now, &mut wishes, |name| {
+            if release.is_some_and(|release| name == manifest_name(release)) {
+                let path = self.configuration.state_dir.join(HELD_MANIFEST);
+                let priority = Some(MANIFEST_PRIORITY);
+                return Some(Outgoing { path, priority, background: None });
+            }
+            // The image may be gone since the question.
+            let path = side.config.dir.join(image.as_ref().filter(|image| *image == name)?);
+            Some(Outgoing { path, priority: None, background: Some(100) })
+        });
+    }
+
+    /// Takes the answer of a node that was asked.
+    fn handle_fleet_passed(
+        &mut self,
+        from: NodeId,
+        has: bool,
+        passed: Option<&PassedOrder>,
+    ) -> Result<(), DropReason> {
+        let now = self.clock.now();
+        let side = self.fleet.member.as_mut().ok_or(DropReason::UnknownService)?;
+        if !side.search.note_answer(now, from, has) {
+            return Err(DropReason::UnknownFlow);
+        }
+
+        if let Some(PassedOrder { leader, order }) = passed {
+            match side.member.handle_passed_order(since_start(now), order) {
+                Ok(report) => {
+                    // Reports go to the operator's node as soon as it is there.
+                    let leader = NodeId(leader.0);
+                    if !side.is_told {
+                        side.operator = Some(leader);
+                        side.is_told = true;
+                        side.told = None;
+                    }
+                    side.search.holder = Some(from);
+                    let rollout = report.rollout;
+                    tracing::debug!("[fleet] node {from} passed on an order of roll-out {rollout}");
+                }
+                // This node knows a later one.
+                Err(Dropped::Old) => {}
+                Err(Dropped::Stranger | Dropped::Signature) => return Err(DropReason::Untrusted),
+            }
+        }
+        self.do_fleet_actions();
+        self.drive_search(now);
+        Ok(())
+    }
+
     // ---- this node leads
 
     /// Goes on with the roll-out that this node leads.
@@ -526,6 +713,10 @@ impl Node {
         if *lead.rollout.stage() != before {
             side.is_changed = true;
         }
+        self.note_fleet_events();
+        let Some(lead) = self.fleet.operator.as_mut().and_then(|side| side.lead.as_mut()) else {
+            return;
+        };
 
         if let Some(order) = lead.rollout.poll_order(time) {
             self.tell_order(now, order);
@@ -581,6 +772,29 @@ impl Node {
         }
         lead.rollout.handle_report(since_start(now), report);
         side.is_changed = true;
+        self.note_fleet_events();
+        Ok(())
+    }
+
+    /// Notes that a node takes part in no roll-outs.
+    fn handle_no_fleet(&mut self, from: NodeId, number: u64) -> Result<(), DropReason> {
+        let now = self.clock.now();
+        let side = self.fleet.operator.as_mut().ok_or(DropReason::UnknownService)?;
+        let lead = side.lead.as_mut().ok_or(DropReason::UnknownFlow)?;
+        let node = rollout::Node(from.0);
+        if number != lead.rollout.number() || !lead.rollout.rows().contains_key(&node) {
+            return Err(DropReason::UnknownFlow);
+        }
+
+        lead.wishes.note(now, from, None);
+        lead.heard.insert(node, now);
+        // It may get the section later, so it is asked now and then.
+        if let Some(told) = lead.told.get_mut(&node) {
+            told.pause = LONGEST_PAUSE;
+        }
+        lead.rollout.handle_no_fleet(since_start(now), node);
+        side.is_changed = true;
+        self.note_fleet_events();
         Ok(())
     }
 
@@ -589,75 +803,29 @@ impl Node {
         let Some(lead) = self.fleet.operator.as_mut().and_then(|side| side.lead.as_mut()) else {
             return;
         };
-        if lead.serve_at.is_some_and(|at| at > now) {
+        if !lead.wishes.is_due(now) || !lead.is_serving() {
             return;
         }
-        lead.serve_at = None;
-        if !lead.is_serving() || lead.wishes.is_empty() {
-            return;
-        }
-
-        let paths = self.stack.topology().paths_from(self.stack.node(), Metric::Unicast);
-        let transfers = self.stack.transfers();
-        let waiting: Vec<String> =
-            self.sending.waiting_transfers(&self.stack).map(|transfer| transfer.name).collect();
-
-        // A transfer that goes on lasts as long as it needs, also while the node is off.
-        let is_served = |node: rollout::Node, name: &str| {
-            let sent = transfers.iter().filter(|t| {
-                t.direction == Direction::Sending && t.stage == file::Stage::Open && t.name == name
-            });
-            let mut receivers = sent.flat_map(|t| &t.receivers);
-            receivers.any(|receiver| {
-                let has_ended =
-                    matches!(receiver.state, ReceiverState::Complete | ReceiverState::Refused(_));
-                receiver.node.0 == node.0 && !has_ended
-            })
-        };
 
         let manifest = manifest_name(lead.manifest.release().id());
-        let mut batches: BTreeMap<String, Transfer> = BTreeMap::new();
         let mut wishes = core::mem::take(&mut lead.wishes);
-        for (node, Wish { name, sent }) in &mut wishes {
-            let is_recent = sent.as_ref().is_some_and(|sent| now < sent.at + sent.pause);
-            let is_waiting = waiting.contains(name);
-            let to = NodeId(node.0);
-            if is_recent || is_waiting || is_served(*node, name) || !paths.reaches(to) {
-                continue;
+        let Some(lead) = self.fleet.operator.as_ref().and_then(|side| side.lead.as_ref()) else {
+            return;
+        };
+        self.serve(now, &mut wishes, |name| {
+            if name == manifest {
+                let path = self.configuration.state_dir.join(MANIFEST);
+                return Some(Outgoing {
+                    path,
+                    priority: Some(MANIFEST_PRIORITY),
+                    background: None,
+                });
             }
-            let (path, priority, background) = if *name == manifest {
-                (self.configuration.state_dir.join(MANIFEST), Some(MANIFEST_PRIORITY), None)
-            } else {
-                let Some(path) = lead.file(name) else { continue };
-                (path, None, Some(lead.source.background.unwrap_or(100)))
-            };
-
-            let batch = batches.entry(name.clone()).or_insert(Transfer {
-                path,
-                priority,
-                background,
-                receivers: Vec::new(),
-            });
-            batch.receivers.push(to);
-            let pause = sent.as_ref().map_or(AGAIN, |sent| sent.pause * 2);
-            *sent = Some(Sent { at: now, pause });
-        }
-        lead.wishes = wishes;
-
-        for (name, Transfer { path, priority, background, receivers }) in batches {
-            let nodes: Vec<String> = receivers.iter().map(ToString::to_string).collect();
-            tracing::info!("[fleet] {name} to nodes {}", nodes.join(", "));
-            let request = SendRequest {
-                path,
-                to: Recipients::Named(nodes),
-                name: Some(name),
-                scheme: None,
-                background,
-                limit_bps: None,
-                priority,
-            };
-            let receivers = Receivers { listed: receivers, open: false };
-            tokio::spawn(api::send_to(self.handle.clone(), request, receivers));
+            let background = Some(lead.source.background.unwrap_or(100));
+            Some(Outgoing { path: lead.file(name)?, priority: None, background })
+        });
+        if let Some(lead) = self.fleet.operator.as_mut().and_then(|side| side.lead.as_mut()) {
+            lead.wishes = wishes;
         }
     }
 
@@ -713,7 +881,11 @@ impl Node {
             settings,
         );
 
+        let longest = rollout.longest_order().sign(&side.key);
+        self.check_order(longest)?;
+
         let text = manifest.to_string();
+        let Some(side) = &mut self.fleet.operator else { return Ok(()) };
         side.lead = Some(Lead::new(rollout, manifest, source));
         side.is_changed = true;
         self.cancel_fleet_files();
@@ -795,7 +967,7 @@ impl Node {
 
     /// Returns how far roll-outs are.
     pub(crate) fn fleet_status(&self) -> FleetStatus {
-        let Fleet { member, operator } = &self.fleet;
+        let Fleet { member, operator, .. } = &self.fleet;
         let lead = operator.as_ref().and_then(|side| side.lead.as_ref());
         let member = member.as_ref().map(|side| status::taken(&side.member));
         let rollout = lead.map(|lead| status::led(&self.stack, lead, self.clock.now()));
@@ -807,6 +979,51 @@ impl Node {
     pub(crate) fn check_release(&self, manifest: &Manifest) -> Result<(), ncmesh_fleet::Refusal> {
         let trust = self.fleet.trust();
         trust.map_or(Ok(()), |trust| trust.check(manifest).map(drop))
+    }
+
+    /// Returns the latest events of the roll-out that this node leads.
+    pub(crate) fn fleet_events(&self) -> FleetEvents {
+        let lead = self.fleet.operator.as_ref().and_then(|side| side.lead.as_ref());
+        let events = lead.map(|lead| lead.events.kept.iter().cloned().collect());
+        FleetEvents { events: events.unwrap_or_default() }
+    }
+
+    /// Notes what has changed in the roll-out that this node leads.
+    fn note_fleet_events(&mut self) {
+        let stack = &self.stack;
+        let lead = self.fleet.operator.as_mut().and_then(|side| side.lead.as_mut());
+        if let Some(Lead { events, rollout, .. }) = lead {
+            events.note(unix_s(), rollout, |node| name_of(stack, NodeId(node.0)));
+        }
+    }
+
+    /// Checks that all orders of the roll-out that this node leads fit a packet.
+    ///
+    /// # Errors
+    /// [`ErrorCode::BadRequest`] if it has too many nodes.
+    pub(crate) fn check_fleet_orders(&self) -> Result<(), ApiError> {
+        let Some(side) = &self.fleet.operator else { return Ok(()) };
+        let longest = side.lead.as_ref().map(|lead| lead.rollout.longest_order().sign(&side.key));
+        longest.map_or(Ok(()), |order| self.check_order(order))
+    }
+
+    fn check_order(&self, order: SignedOrder) -> Result<(), ApiError> {
+        let nodes = match &order.order.step {
+            rollout::Step::Apply { apply, .. } => apply.len(),
+            _ => 0,
+        };
+        let bytes = Packet::Order(Box::new(order)).to_bytes().len();
+        let scheme = self.packet_scheme().map(|choice| choice.scheme);
+        let room = scheme.and_then(|scheme| self.stack.longest_packet(scheme)).unwrap_or(0);
+        if bytes <= room {
+            return Ok(());
+        }
+
+        let problem = format!(
+            "a roll-out to {nodes} nodes has orders of {bytes} bytes, and packets of this mesh \
+             carry {room}: name fewer nodes by --to, one part of the mesh after the other"
+        );
+        Err(ApiError::new(ErrorCode::BadRequest, problem))
     }
 
     /// Returns the nodes that are meant. One that is off may be named by its id.

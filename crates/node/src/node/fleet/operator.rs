@@ -2,7 +2,9 @@
 //! orders and whom to send files.
 
 use super::clock::{moment, since_start};
+use super::events::Events;
 use super::files::{image_name, manifest_name};
+use super::serve::Wishes;
 use crate::api::types::{ApiError, ErrorCode};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_fleet::Manifest;
@@ -25,10 +27,6 @@ pub(super) const MANIFEST: &str = "fleet-manifest";
 const FIRST_PAUSE: Duration = rollout::REPEAT_AFTER;
 /// Longest pause between two orders to a node, which may have lost the state that it reported.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(80);
-/// Time in which wishes are gathered, so that nodes get a file by one transfer.
-const GATHER: Duration = Duration::from_secs(1);
-/// Time after which a file is sent to a node again that still lacks it. It doubles each time.
-pub(super) const AGAIN: Duration = Duration::from_secs(30);
 /// Time after a start in which transfers of the earlier one are resumed.
 const RESUME: Duration = Duration::from_secs(10);
 /// Priority of a manifest over other files: it is short, and the images wait for it.
@@ -50,6 +48,8 @@ pub(super) struct SavedLead {
     pub(super) manifest: String,
     pub(super) source: Source,
     pub(super) models: BTreeMap<rollout::Node, String>,
+    #[serde(default)]
+    pub(super) events: Events,
 }
 
 /// Where images come from and how they are sent.
@@ -95,9 +95,9 @@ pub(super) struct Lead {
     /// When each node was heard last, since this start.
     pub(super) heard: BTreeMap<rollout::Node, Instant>,
     /// Files that nodes lack, by their last report.
-    pub(super) wishes: BTreeMap<rollout::Node, Wish>,
-    /// When wishes are served.
-    pub(super) serve_at: Option<Instant>,
+    pub(super) wishes: Wishes,
+    /// Changes of the roll-out and its nodes.
+    pub(super) events: Events,
 }
 
 /// Last order to a node.
@@ -129,25 +129,6 @@ impl Task {
     }
 }
 
-/// A file that a node lacks, and when it was sent to it.
-pub(super) struct Wish {
-    pub(super) name: String,
-    pub(super) sent: Option<Sent>,
-}
-
-pub(super) struct Sent {
-    pub(super) at: Instant,
-    pub(super) pause: Duration,
-}
-
-/// A transfer of a file that is to begin.
-pub(super) struct Transfer {
-    pub(super) path: PathBuf,
-    pub(super) priority: Option<u8>,
-    pub(super) background: Option<u8>,
-    pub(super) receivers: Vec<NodeId>,
-}
-
 impl OperatorSide {
     pub(super) fn new(now: Instant, key: SecretKey, saved: Saved) -> Self {
         let lead = saved.lead.and_then(|saved| Lead::restore(now, saved));
@@ -158,7 +139,7 @@ impl OperatorSide {
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let lead = self.lead.as_ref()?;
         let rollout = lead.rollout.poll_timeout().map(moment);
-        rollout.into_iter().chain(lead.serve_at).min()
+        rollout.into_iter().chain(lead.wishes.serve_at).min()
     }
 }
 
@@ -171,19 +152,19 @@ impl Lead {
             told: BTreeMap::new(),
             models: BTreeMap::new(),
             heard: BTreeMap::new(),
-            wishes: BTreeMap::new(),
-            serve_at: None,
+            wishes: Wishes::default(),
+            events: Events::default(),
         }
     }
 
     /// Goes on with a saved roll-out; `None` if it is damaged.
     pub(super) fn restore(now: Instant, saved: SavedLead) -> Option<Self> {
-        let SavedLead { rollout, manifest, source, models } = saved;
+        let SavedLead { rollout, manifest, source, models, events } = saved;
         let manifest = Manifest::parse(manifest.as_bytes()).ok()?;
         let rollout = Rollout::restore(rollout, since_start(now))?;
         // Transfers of the earlier start go on by themselves, once their files are read.
-        let serve_at = Some(now + RESUME);
-        Some(Self { models, serve_at, ..Self::new(rollout, manifest, source) })
+        let wishes = Wishes::resume(now + RESUME);
+        Some(Self { models, wishes, events, ..Self::new(rollout, manifest, source) })
     }
 
     pub(super) fn save(&self, now: Instant) -> SavedLead {
@@ -192,12 +173,16 @@ impl Lead {
             manifest: self.manifest.to_string(),
             source: self.source.clone(),
             models: self.models.clone(),
+            events: self.events.clone(),
         }
     }
 
     /// Returns whether images are still sent.
     pub(super) fn is_serving(&self) -> bool {
-        matches!(self.rollout.stage(), Stage::Pushing | Stage::Pushed | Stage::Applying(_))
+        matches!(
+            self.rollout.stage(),
+            Stage::Pushing | Stage::Pushed | Stage::Scheduled | Stage::Applying(_)
+        )
     }
 
     /// Notes what a node lacks, as it reported.
@@ -211,17 +196,7 @@ impl Lead {
             (Standing::Staging, Some(Why::Image)) => release.image(model).map(image_name),
             _ => None,
         };
-        let Some(name) = name else {
-            self.wishes.remove(&report.node);
-            return;
-        };
-
-        let wish =
-            self.wishes.entry(report.node).or_insert(Wish { name: String::new(), sent: None });
-        if wish.name != name {
-            *wish = Wish { name, sent: None };
-        }
-        self.serve_at.get_or_insert(now + GATHER);
+        self.wishes.note(now, NodeId(report.node.0), name);
     }
 
     /// Returns whether a node is due to be told its task.

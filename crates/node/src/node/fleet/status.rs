@@ -1,10 +1,12 @@
 //! Roll-outs as the API shows them, and the names of their nodes.
 
 use super::super::names::name_of;
+use super::clock::moment;
 use super::operator::Lead;
+use super::words::{stage_word, word};
 use crate::api::fleet::{FleetMember, FleetNode, FleetRollout};
 use ncmesh_engine::time::Instant;
-use ncmesh_fleet::rollout::{Member, Stage, Standing};
+use ncmesh_fleet::rollout::Member;
 use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
 
@@ -50,15 +52,8 @@ pub(super) fn led(stack: &Stack, lead: &Lead, now: Instant) -> FleetRollout {
         }
     });
 
-    let (stage, batch) = match rollout.stage() {
-        Stage::Pushing => ("pushing", None),
-        Stage::Pushed => ("pushed", None),
-        Stage::Applying(at) => ("applying", Some(at + 1)),
-        Stage::Done => ("done", None),
-        Stage::Stopped(_) => ("stopped", None),
-        Stage::RollingBack => ("rolling_back", None),
-        Stage::RolledBack => ("rolled_back", None),
-    };
+    let (stage, batch) = stage_word(rollout.stage());
+    let begins_at = rollout.begins_at().map(|at| moment(at).since(now).as_secs_f64());
     FleetRollout {
         number: rollout.number(),
         name: release.head().name.clone(),
@@ -66,24 +61,9 @@ pub(super) fn led(stack: &Stack, lead: &Lead, now: Instant) -> FleetRollout {
         release: release.id().to_string(),
         stage: stage.into(),
         waits_for: rollout.waits_for(),
+        begins_in_s: begins_at,
         batches: batches.len(),
         batch,
         nodes: nodes.collect(),
-    }
-}
-
-/// Returns the word of the API for how far a node is.
-fn word(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Staging => "staging",
-        Standing::Staged => "staged",
-        Standing::Applying => "applying",
-        Standing::Trial => "trial",
-        Standing::Kept => "kept",
-        Standing::RollingBack => "rolling_back",
-        Standing::RolledBack => "rolled_back",
-        Standing::Refused => "refused",
-        Standing::Failed => "failed",
-        Standing::Aborted => "aborted",
     }
 }
