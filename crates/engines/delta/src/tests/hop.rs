@@ -215,17 +215,17 @@ fn an_own_stream_is_sent_from_its_first_packet_on() {
 }
 
 #[test]
-fn a_source_leaves_half_of_the_deadline_to_the_hops_behind_it() {
+fn a_source_leaves_half_of_the_deadline_to_the_hops_before_its_only_receiver() {
     let mut node = Node::new();
     let layers = ["base".to_owned()];
     let new = NewStream { group: "own", layers: &layers, deadline: None };
     let flow = node.with(|engine, cx| engine.open(cx, new)).unwrap();
-    let wants = |handled: u16| State {
+    let wants = |receivers: u16, handled: u16| State {
         flow,
         layers: vec![has(0)],
-        ..state(2, 1, handled, [has(0), has(0)])
+        ..state(2, receivers, handled, [has(0), has(0)])
     };
-    node.report(3, &wants(0));
+    node.report(3, &wants(1, 0));
 
     // Two packets wait for the channel, which others use.
     let send = |node: &mut Node| {
@@ -242,6 +242,12 @@ fn a_source_leaves_half_of_the_deadline_to_the_hops_behind_it() {
     assert_eq!(node.next_data(), None);
     node.wait(300);
     let last = node.engine.streams.known[&flow].number;
-    node.report(3, &wants(last));
+    node.report(3, &wants(1, last));
     assert_eq!(node.next_data().unwrap().packets(), [0, 1, 1]);
+
+    // A second receiver may be near enough for the first one.
+    let last = node.engine.streams.known[&flow].number;
+    node.report(3, &wants(2, last));
+    assert_eq!(node.next_data().unwrap().packets(), [0, 1, 1]);
+    assert_eq!(node.next_data().unwrap().packets(), [0, 0, 1]);
 }
