@@ -300,7 +300,7 @@ impl Stream {
                     continue;
                 }
                 if !is_sent {
-                    let may_start = until >= now + left;
+                    let may_start = !child.feeds || until >= now + left;
                     new = new.or(may_start.then_some(number));
                 } else if child.answers(now) && number - first < WIDTH {
                     // Combinations span at most `WIDTH` packets, so packets farther on wait.

@@ -222,6 +222,7 @@ fn a_source_leaves_half_of_the_deadline_to_the_hops_before_its_only_receiver() {
     let flow = node.with(|engine, cx| engine.open(cx, new)).unwrap();
     let wants = |receivers: u16, handled: u16| State {
         flow,
+        feeds: true,
         layers: vec![has(0)],
         ..state(2, receivers, handled, [has(0), has(0)])
     };
