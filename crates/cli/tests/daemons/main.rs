@@ -6,6 +6,7 @@ mod attacked;
 mod fleet;
 mod interface;
 mod limits;
+mod live;
 mod measure;
 mod multicast;
 mod port;

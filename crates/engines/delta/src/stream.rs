@@ -51,6 +51,9 @@ const MAX_DOUBLINGS: u32 = 6;
 const DOUBLINGS: f64 = 0.5;
 /// Missed answers up to which a question carries a packet. Later ones are short.
 const WITH_PACKET: f64 = 2.0;
+/// Share of the deadline after which a source does not begin to send a packet of the base to its
+/// only receiver. The rest is left to the hops on the way.
+const LATEST_START: f64 = 0.5;
 /// Age of a packet of the base, in 1/255 of the deadline, from which on enhancement layers wait
 /// for it wherever its loss is known of.
 const HOLD: u8 = 96;
@@ -269,6 +272,13 @@ impl Stream {
             children.map(|child| Wanting { child, lost: 0, flying: 0 }).collect();
         let needs = children.iter().map(|wanting| wanting.child.needs(layer).unwrap_or(0)).min()?;
 
+        // If more is offered than the first hop carries, each packet would be nearly too old when
+        // its source sends it, and relays would give it up after it took airtime. Of several
+        // receivers, those near the source would still get it.
+        let deadline = self.part.announcement.deadline();
+        let is_bounded = layer == 0 && self.part.source.is_some() && self.part.receivers() == 1;
+        let left = if is_bounded { deadline.mul_f64(1.0 - LATEST_START) } else { Duration::ZERO };
+
         // A packet goes as it is the first time, to all that lack it. It goes again once it is
         // known to be lost.
         let mut new = None;
@@ -290,7 +300,8 @@ impl Stream {
                     continue;
                 }
                 if !is_sent {
-                    new = new.or(Some(number));
+                    let may_start = !child.feeds || until >= now + left;
+                    new = new.or(may_start.then_some(number));
                 } else if child.answers(now) && number - first < WIDTH {
                     // Combinations span at most `WIDTH` packets, so packets farther on wait.
                     if child.is_flying(layer, number) {

@@ -213,3 +213,42 @@ fn an_own_stream_is_sent_from_its_first_packet_on() {
     assert!(node.with(|engine, cx| engine.send(cx, flow, 1, &packet)).is_err());
     assert!(node.with(|engine, cx| engine.send(cx, FLOW, 0, &packet)).is_err());
 }
+
+#[test]
+fn a_source_leaves_half_of_the_deadline_to_the_hops_before_its_only_receiver() {
+    let mut node = Node::new();
+    let layers = ["base".to_owned()];
+    let new = NewStream { group: "own", layers: &layers, deadline: None };
+    let flow = node.with(|engine, cx| engine.open(cx, new)).unwrap();
+    let wants = |receivers: u16, handled: u16| State {
+        flow,
+        feeds: true,
+        layers: vec![has(0)],
+        ..state(2, receivers, handled, [has(0), has(0)])
+    };
+    node.report(3, &wants(1, 0));
+
+    // Two packets wait for the channel, which others use.
+    let send = |node: &mut Node| {
+        node.with(|engine, cx| engine.send(cx, flow, 0, &[1; 100])).unwrap();
+    };
+    send(&mut node);
+    node.wait(100);
+    send(&mut node);
+    node.wait(450);
+
+    // The first one is older than half of the deadline, 1 s. The second one is not, and a packet
+    // that went once goes again until its deadline.
+    assert_eq!(node.next_data().unwrap().packets(), [0, 1, 1]);
+    assert_eq!(node.next_data(), None);
+    node.wait(300);
+    let last = node.engine.streams.known[&flow].number;
+    node.report(3, &wants(1, last));
+    assert_eq!(node.next_data().unwrap().packets(), [0, 1, 1]);
+
+    // A second receiver may be near enough for the first one.
+    let last = node.engine.streams.known[&flow].number;
+    node.report(3, &wants(2, last));
+    assert_eq!(node.next_data().unwrap().packets(), [0, 1, 1]);
+    assert_eq!(node.next_data().unwrap().packets(), [0, 0, 1]);
+}
