@@ -157,6 +157,12 @@ impl Stack {
         Some(port)
     }
 
+    /// Notes the channels of the ports, where they are known: those of equal ones share their
+    /// airtime, and a relay does not send on one while it receives on another.
+    pub fn set_channels<T: PartialEq>(&mut self, channels: &[Option<T>]) {
+        self.control.links.set_channels(channels);
+    }
+
     /// Returns the ports of this node.
     pub fn ports(&self) -> impl Iterator<Item = Port> + '_ {
         (0..self.ports.len()).filter_map(Port::new)

@@ -18,6 +18,7 @@ mod doubt;
 mod hearer;
 mod names;
 mod own;
+mod ports;
 pub(crate) mod profile;
 mod question;
 mod repair;
@@ -79,6 +80,8 @@ pub struct Route {
     /// Whether the whole mesh must be told the whole state: a version of it goes round that we
     /// never told, or our profile has changed.
     is_unlike_told: bool,
+    /// Since when frames on a port take longer, or less long, than was told.
+    other_pace_since: Option<Instant>,
     /// Link states that others were told in the name of this node.
     belied: Belied,
     names: Names,
@@ -150,6 +153,7 @@ impl Route {
             seq: 0,
             announced_at: None,
             is_unlike_told: false,
+            other_pace_since: None,
             belied: Belied::default(),
             names: Names::default(),
             leaps: Leaps::default(),
@@ -205,9 +209,10 @@ impl Route {
         self.pinned
     }
 
-    /// Tells another profile from now on, with the next announcement.
+    /// Tells another profile from now on, with the next announcement. The ports stay.
     pub(crate) fn set_profile(&mut self, profile: Profile) {
-        let profile = self.trust.permitted(profile);
+        let ports = self.profile.ports.clone();
+        let profile = Profile { ports, ..self.trust.permitted(profile) };
         if self.profile != profile {
             self.profile = profile;
             self.is_unlike_told = true;
@@ -264,6 +269,8 @@ impl Route {
             self.next_sweep = now + SWEEP;
             self.sweep(now);
         }
+
+        self.look_at_ports(link, now);
 
         // A lost neighbour is news at once. Other changes wait for the next look at our links.
         self.note_lost(&self.surely_lost(&gone), now);
