@@ -116,7 +116,7 @@ pub struct CarrierTime {
 #[derive(Clone, Copy, Debug)]
 struct Look {
     carrier: CarrierTime,
-    /// What frames of ncmesh had taken until then.
+    /// Airtime of all frames of ncmesh until then.
     taken: Duration,
     /// Share of the time that foreign traffic took before it.
     foreign: f64,

@@ -163,8 +163,8 @@ impl Stack {
         self.ports[port.index()].share.set_most(share);
     }
 
-    /// Notes what the driver of a port's radio tells of its carrier. Files yield to the traffic that
-    /// is not of this mesh.
+    /// Notes what the driver of a port's radio tells of its carrier. Files yield to the traffic
+    /// that is not of this mesh.
     pub fn note_carrier(&mut self, port: Port, carrier: CarrierTime, now: Instant) {
         self.ports[port.index()].share.note_carrier(carrier, now);
     }

@@ -269,8 +269,8 @@ fn put_back(links: &mut [Link], link: Link) {
     }
 }
 
-/// Returns the cost of a link that delivers this share of frames, which take `airtime` times as long
-/// as usual; `None` if nothing can pass it.
+/// Returns the cost of a link that delivers this share of frames, which take `airtime` times as
+/// long as usual; `None` if nothing can pass it.
 fn cost(delivery: f64, airtime: f64) -> Option<u128> {
     if delivery <= 0.0 {
         return None;

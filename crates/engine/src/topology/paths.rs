@@ -2,11 +2,11 @@
 //!
 //! Where nodes tell their ports, hops that follow each other on different channels count less than
 //! their sum: the relay between them sends while it receives. Half of the shorter hop is taken off
-//! (a channel switching cost, turned round: Yang, Wang, Kravets, WiMesh 2005). A relay in the middle
-//! of three hops on two channels so counts as much as the two hops on the more crowded channel.
-//! What is taken off depends on the hop before, so a search keeps the best way to each node by each
-//! of its channels. A hop adds at least half of itself, so each node of a path is nearer to the
-//! root than the one behind it, and no packet turns in a circle.
+//! (a channel switching cost, turned round: Yang, Wang, Kravets, WiMesh 2005). So three hops on two
+//! channels count as much as the two hops on the more crowded channel. The saving depends on the
+//! hop before, so a search keeps the best way to each node by each of its channels. A hop adds at
+//! least half of itself: each node of a path is nearer to the root than the one behind it, and no
+//! packet turns in a circle.
 
 use super::Metric;
 use super::graph::{Change, Direction, ETX_UNIT, Graph, Slot, Step};

@@ -14,8 +14,8 @@ const STEPS: i32 = 4;
 const FRACTIONS: [f64; STEPS as usize] =
     [1.0, 1.189_207_115_002_721, 1.414_213_562_373_095, 1.681_792_830_507_429];
 
-/// Airtime of a frame of [`LONG_FRAME`] bytes, in steps of a quarter of a doubling. It is coarse, so
-/// that it seldom has to be told again.
+/// Airtime of a frame of [`LONG_FRAME`] bytes, in steps of a quarter of a doubling. It is coarse,
+/// so that it seldom has to be told again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pace(pub u8);
 
@@ -46,8 +46,8 @@ impl Pace {
 /// One port of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToldPort {
-    /// Number of its channel among those of the node, 1 to [`MAX_PORTS`]. Ports with the same number
-    /// share a channel.
+    /// Number of its channel among those of the node, 1 to [`MAX_PORTS`]. Ports with the same
+    /// number share a channel.
     pub channel: u8,
     /// How long frames take on it.
     pub pace: Pace,

@@ -262,7 +262,8 @@ proptest! {
             let hears: Vec<(u16, f64)> = links.iter().filter_map(heard).collect();
             let own = told.iter().skip(usize::from(node)).step_by(9);
             let own: Vec<(u8, u64, Vec<u16>)> = own.map(|(c, us, n)| (*c, *us, vec![*n])).collect();
-            let own: Vec<(u8, u64, &[u16])> = own.iter().map(|(c, us, n)| (*c, *us, &n[..])).collect();
+            let own = own.iter().map(|(c, us, n)| (*c, *us, &n[..]));
+            let own: Vec<(u8, u64, &[u16])> = own.collect();
             t.learn(NodeId(node), on(ports(&own), &hears));
         }
         for metric in [Metric::Broadcast, Metric::Unicast] {

@@ -37,6 +37,7 @@ use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_engine::topology::{LinkState, Links, Profile, SharedStates, Topology};
 use ncmesh_engine::{Context, Malformed};
 use ncmesh_wire::{NodeId, Reader, Record};
+use ports::PortsWatch;
 use profile::{KEY_LEN, Signing};
 use question::List;
 pub(crate) use question::{Compare, States, Wanted};
@@ -80,8 +81,7 @@ pub struct Route {
     /// Whether the whole mesh must be told the whole state: a version of it goes round that we
     /// never told, or our profile has changed.
     is_unlike_told: bool,
-    /// Since when frames on a port take longer, or less long, than was told.
-    other_pace_since: Option<Instant>,
+    ports: PortsWatch,
     /// Link states that others were told in the name of this node.
     belied: Belied,
     names: Names,
@@ -153,7 +153,7 @@ impl Route {
             seq: 0,
             announced_at: None,
             is_unlike_told: false,
-            other_pace_since: None,
+            ports: PortsWatch::default(),
             belied: Belied::default(),
             names: Names::default(),
             leaps: Leaps::default(),
@@ -270,7 +270,14 @@ impl Route {
             self.sweep(now);
         }
 
-        self.look_at_ports(link, now);
+        // Where no node tells ports, all links count alike.
+        let told = &self.profile.ports;
+        if (link.are_several() || !told.is_empty() || self.topology.tells_ports())
+            && let Some(ports) = self.ports.look(told, link, self.longest, now)
+        {
+            self.profile.ports = ports;
+            self.is_unlike_told = true;
+        }
 
         // A lost neighbour is news at once. Other changes wait for the next look at our links.
         self.note_lost(&self.surely_lost(&gone), now);

@@ -1,10 +1,9 @@
 //! Ports as this node tells them, so that paths go by airtime.
 //!
-//! A node with several ports tells them. One with a single port does so only once it knows of such a
-//! node: in a mesh where each node has one radio all links count alike, and nothing needs to be told.
+//! A node with several ports tells them. One with a single port does so only once it knows of such
+//! a node: in a mesh where each node has one radio all links count alike, and there is nothing to
+//! tell.
 
-use super::Route;
-use super::profile::MAX_REACHED;
 use crate::links::Links as PortLinks;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::{Pace, ToldPort, ToldPorts};
@@ -17,44 +16,49 @@ const STEPS: u8 = 2;
 const LASTING: Duration = Duration::from_secs(10);
 /// Part of the room of a state that the names of neighbours may take.
 const NAMED_PART: usize = 4;
+/// Most neighbours that the ports name together.
+const MAX_REACHED: usize = u8::MAX as usize;
 
-impl Route {
-    /// Looks at the ports, and tells them if the paths of others may depend on what has changed.
-    pub(super) fn look_at_ports(&mut self, link: &PortLinks, now: Instant) {
-        let told = &self.profile.ports;
-        if !link.are_several() && told.is_empty() && !self.topology.tells_ports() {
-            return;
-        }
+/// Looks at the ports of this node.
+#[derive(Debug, Default)]
+pub(super) struct PortsWatch {
+    /// Since when frames on a port take longer, or less long, than was told.
+    other_pace_since: Option<Instant>,
+}
 
+impl PortsWatch {
+    /// Returns the ports if they are to be told again, because the paths of others may depend on
+    /// what has changed since they were `told`. A state has room for `room` bytes.
+    pub(super) fn look(
+        &mut self,
+        told: &ToldPorts,
+        link: &PortLinks,
+        room: usize,
+        now: Instant,
+    ) -> Option<ToldPorts> {
         let heard = link.heard();
-        let room = self.longest / NAMED_PART / size_of::<NodeId>();
-        let ports = ports_now(link, &heard, room.min(MAX_REACHED));
+        let named = room / NAMED_PART / size_of::<NodeId>();
+        let ports = ports_now(link, &heard, named.min(MAX_REACHED));
         let channel = |ports: &ToldPorts, node| ports.to(node).map(|port| port.channel);
         let pace = |ports: &ToldPorts, node| ports.to(node).map_or(Pace::UNKNOWN, |port| port.pace);
 
         // Another way matters at once, as does the first measurement of a pace.
         let is_moved = heard.iter().any(|node| channel(told, *node) != channel(&ports, *node));
-        let is_first = |node: &NodeId| {
-            pace(told, *node) == Pace::UNKNOWN && pace(&ports, *node) != Pace::UNKNOWN
-        };
-        let is_measured = heard.iter().any(is_first);
+        let mut measured = heard.iter().filter(|node| pace(&ports, **node) != Pace::UNKNOWN);
+        let is_first = measured.clone().any(|node| pace(told, *node) == Pace::UNKNOWN);
 
-        let is_other = |node: &NodeId| {
-            pace(told, *node).0.abs_diff(pace(&ports, *node).0) >= STEPS
-                && pace(&ports, *node) != Pace::UNKNOWN
-        };
-        let since = match self.other_pace_since {
-            Some(since) if heard.iter().any(is_other) => Some(since),
-            _ => heard.iter().any(is_other).then_some(now),
-        };
+        // Another pace matters if it lasts.
+        let steps = |node: NodeId| pace(told, node).0.abs_diff(pace(&ports, node).0);
+        let is_other = measured.any(|node| steps(*node) >= STEPS);
+        let since = self.other_pace_since.filter(|_| is_other).or(is_other.then_some(now));
         let has_lasted = since.is_some_and(|since| now.since(since) >= LASTING);
         self.other_pace_since = since;
 
-        if is_moved || is_measured || has_lasted {
+        let is_news = is_moved || is_first || has_lasted;
+        if is_news {
             self.other_pace_since = None;
-            self.profile.ports = ports;
-            self.is_unlike_told = true;
         }
+        is_news.then_some(ports)
     }
 }
 

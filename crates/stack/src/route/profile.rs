@@ -69,9 +69,6 @@ record! {
     }
 }
 
-/// Most neighbours that a port names.
-pub(super) const MAX_REACHED: usize = u8::MAX as usize;
-
 /// A port in a frame.
 struct PortRecord(ToldPort);
 
