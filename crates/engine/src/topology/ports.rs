@@ -12,7 +12,7 @@ pub const LONG_FRAME: usize = 1000;
 const STEPS: i32 = 4;
 /// Fractions of a doubling: 2 to the powers of 0, 1/4, 2/4 and 3/4.
 const FRACTIONS: [f64; STEPS as usize] =
-    [1.0, 1.189_207_115_002_721, 1.414_213_562_373_095, 1.681_792_830_507_429];
+    [1.0, 1.189_207_115_002_721, core::f64::consts::SQRT_2, 1.681_792_830_507_429];
 
 /// Airtime of a frame of [`LONG_FRAME`] bytes, in steps of a quarter of a doubling. It is coarse,
 /// so that it seldom has to be told again.
