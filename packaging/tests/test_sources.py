@@ -124,6 +124,8 @@ def test_kinds_of_ports_are_translated():
     assert radio(peers) == udp | {"peers": ["a.b:7117", "[fd00::1]:7117"]}
     v6 = "    option group 'ff12::1'\n    option dscp '46'\n    option broadcast_rate '24M'\n"
     assert radio(v6) == udp | {"group": "ff12::1", "dscp": 46, "broadcast_rate": "24M"}
+    assert radio("    option airtime_share '0.3'\n") == udp | {"airtime_share": 0.3}
+    assert radio("    option airtime_share '0.3.1'\n") == udp | {"airtime_share": "0.3.1"}
 
 
 def test_each_port_of_uci_is_a_table():

@@ -269,7 +269,7 @@ impl NodeConfig {
     #[must_use]
     pub fn profile(&self) -> Profile {
         let prefixes = self.tunnel.as_ref().map(TunnelConfig::announced).unwrap_or_default();
-        Profile { position: self.position, prefixes }
+        Profile { position: self.position, prefixes, ..Profile::default() }
     }
 
     /// Returns the length of the largest frame, bytes: that of the port with the smallest.

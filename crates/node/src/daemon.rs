@@ -260,6 +260,7 @@ impl<R: Radio> Loop<R> {
             _ = self.retry.tick() => {
                 self.look_after_device();
                 self.radios.open_closed(&mut self.node).await;
+                self.radios.look_at_carriers(&mut self.node);
             }
             Some(packets) = self.ingress.recv() => {
                 // A port hands on what it has in batches.

@@ -115,6 +115,8 @@ impl Active<'_> {
             let lane = Lane::of(service, kind, background.is_some());
             let airtime = report.airtime;
             state.share.note_sent(SentFrame { lane, len, airtime }, stack.now);
+        } else {
+            state.share.note_control(report.airtime, stack.now);
         }
 
         // Data in the background have no weight: they go last.
@@ -442,6 +444,8 @@ impl Active<'_> {
         if let Some(entry) = stack.registry.by_id(o.service) {
             let lane = Lane::of(entry.service(), o.kind, o.is_background);
             stack.note_heard(port, lane, header.sender, datagram.len());
+        } else if let Some(airtime) = stack.control.links.on(port).airtime(datagram.len()) {
+            stack.ports[port.index()].share.note_control(airtime, now);
         }
 
         let heard = FrameHeard {

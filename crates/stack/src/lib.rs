@@ -31,5 +31,6 @@ mod usage;
 mod tests;
 
 pub use config::{ConfigError, MTUS, StackConfig};
+pub use share::CarrierTime;
 pub use stack::{Active, Stack, Transmission};
 pub use usage::{ControlUsage, Usage};

@@ -24,6 +24,8 @@ pub(crate) struct Links {
     /// Neighbours lost with a port that went down, for the next review.
     lost: Vec<NodeId>,
     chosen: BTreeMap<NodeId, Chosen>,
+    /// Number of each port's channel, from 1. Ports that share a channel have the same.
+    channels: Vec<u8>,
 }
 
 /// A port on which a neighbour is heard.
@@ -53,12 +55,32 @@ pub(crate) struct Review {
 impl Links {
     /// Returns the links of a node with one port.
     pub(crate) fn new(first: Link) -> Self {
-        Self { ports: vec![first], lost: Vec::new(), chosen: BTreeMap::new() }
+        Self { ports: vec![first], lost: Vec::new(), chosen: BTreeMap::new(), channels: vec![1] }
     }
 
-    /// Adds a port.
+    /// Adds a port, on a channel of its own.
     pub(crate) fn add(&mut self, link: Link) {
         self.ports.push(link);
+        self.channels.push(self.ports.len() as u8);
+    }
+
+    /// Notes which ports share a channel: those with the same number here.
+    pub(crate) fn set_channels<T: PartialEq>(&mut self, channels: &[Option<T>]) {
+        for (place, channel) in self.channels.iter_mut().enumerate() {
+            let same = |other: &Option<T>| other.is_some() && Some(other) == channels.get(place);
+            let first = channels.iter().position(same).unwrap_or(place);
+            *channel = first as u8 + 1;
+        }
+    }
+
+    /// Returns the number of a port's channel.
+    pub(crate) fn channel_of(&self, port: Port) -> u8 {
+        self.channels[port.index()]
+    }
+
+    /// Returns the port by which frames go to a neighbour.
+    pub(crate) fn way_to(&self, node: NodeId) -> Port {
+        self.chosen.get(&node).map_or(Port::FIRST, |chosen| chosen.port)
     }
 
     /// Returns whether there are several ports.

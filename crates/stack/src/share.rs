@@ -28,6 +28,13 @@
 //! airtime. The bound of each is its engine's matter. Their frames have a mark, so that each node
 //! knows them, and nothing gives way to them.
 //!
+//! Where the driver tells how long a channel was busy, the part that no frame of ncmesh took is
+//! foreign traffic. Files leave it several times what it used, up to the share of a service of
+//! weight 1, so that it can grow.
+//!
+//! A user may bound what all frames take of a channel together, control and those heard of other
+//! nodes included. Control is counted, but never held: data waits for it.
+//!
 //! Where no other service was heard, nothing of this applies but the bounds that users set.
 //! Nothing is negotiated. A neighbour that tells of services that are not there costs this node
 //! what one that sends their frames would: no service gives way beyond the weights.
@@ -83,8 +90,38 @@ const BURST: Duration = Duration::from_millis(10);
 /// a few of the small packets that are sent against a file on a line are lost, with 0.9 none. The
 /// file is 2 % slower for it.
 const ANSWER: f64 = 0.9;
+/// Time by which data waits longer than for the last frame, at most, where all frames together took
+/// more than they may: control alone must not hold data for good.
+const MOST_DEBT: Duration = Duration::from_secs(1);
 /// Time for which the word of a neighbour counts, which comes with each of its hellos.
 const TOLD: Duration = Duration::from_millis(2500);
+
+/// Share of the time from which foreign traffic counts: airtimes of frames heard are estimates.
+const LEAST_FOREIGN: f64 = 0.05;
+/// Weight of foreign traffic against that of files.
+const FOREIGN_WEIGHT: f64 = 1.0;
+/// Time for which a look at the carrier counts.
+const FOREIGN_COUNTS: Duration = Duration::from_secs(15);
+
+/// Times of a radio since it was set to its channel, by its driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CarrierTime {
+    /// Time on the channel.
+    pub on: Duration,
+    /// Part of it in which the channel was busy, by frames of this radio or of others.
+    pub busy: Duration,
+}
+
+/// The last look at the carrier.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    carrier: CarrierTime,
+    /// Airtime of all frames of ncmesh until then.
+    taken: Duration,
+    /// Share of the time that foreign traffic took before it.
+    foreign: f64,
+    at: Instant,
+}
 
 /// Share of the time that services used around a node, in 1/255, in the order of [`ServiceKind`].
 pub(crate) type Uses = [u8; ServiceKind::ALL.len()];
@@ -190,6 +227,12 @@ impl Use {
 #[derive(Debug)]
 pub(crate) struct Share {
     config: ShareConfig,
+    /// Most of the channel's airtime that all frames take, and when data of any lane may be sent.
+    most: f64,
+    all_open_at: Instant,
+    /// Airtime of all frames that were sent and heard.
+    taken: Duration,
+    look: Option<Look>,
     /// By lane.
     uses: [Use; Lane::ALL],
     /// The same around neighbours: what this node sends collides there with what it does not hear.
@@ -207,12 +250,45 @@ impl Share {
     pub(crate) fn new(config: ShareConfig) -> Self {
         Self {
             config,
+            most: 1.0,
+            all_open_at: Instant::default(),
+            taken: Duration::ZERO,
+            look: None,
             uses: Default::default(),
             there: Default::default(),
             longest_len: 0,
             longest: Duration::ZERO,
             open_at: Default::default(),
         }
+    }
+
+    /// Bounds the airtime that all frames take together.
+    pub(crate) fn set_most(&mut self, most: f64) {
+        self.most = most;
+        self.all_open_at = Instant::default();
+    }
+
+    /// Notes what the driver tells of the carrier. Counters of a radio that was set to another
+    /// channel begin again.
+    pub(crate) fn note_carrier(&mut self, carrier: CarrierTime, now: Instant) {
+        let before = self
+            .look
+            .filter(|look| look.carrier.on < carrier.on && look.carrier.busy <= carrier.busy);
+        let foreign = before.map_or(0.0, |before| {
+            let span = carrier.on.saturating_sub(before.carrier.on);
+            let busy = carrier.busy.saturating_sub(before.carrier.busy);
+            let own = self.taken.saturating_sub(before.taken);
+            let foreign = busy.saturating_sub(own).as_secs_f64() / span.as_secs_f64();
+            if foreign < LEAST_FOREIGN { 0.0 } else { foreign.min(1.0) }
+        });
+        self.look = Some(Look { carrier, taken: self.taken, foreign, at: now });
+    }
+
+    /// Returns the share of the time that files leave to foreign traffic.
+    fn left_to_foreign(&self, now: Instant) -> f64 {
+        let look = self.look.filter(|look| now.since(look.at) < FOREIGN_COUNTS);
+        let most = FOREIGN_WEIGHT / (FOREIGN_WEIGHT + self.config.file);
+        look.map_or(0.0, |look| (HEADROOM * look.foreign).min(most))
     }
 
     /// Returns the weight of a service.
@@ -222,12 +298,18 @@ impl Share {
 
     /// Returns when this node may send data of a lane.
     pub(crate) fn open_at(&self, lane: Lane) -> Instant {
-        self.open_at[lane.index()]
+        self.open_at[lane.index()].max(self.all_open_at)
     }
 
     /// Returns the first time later than `after` at which data of a lane may be sent again.
     pub(crate) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
-        self.open_at.into_iter().filter(|at| *at > after).min()
+        let times = self.open_at.into_iter().chain([self.all_open_at]);
+        times.filter(|at| *at > after).min()
+    }
+
+    /// Notes a frame of control that this node sent or heard.
+    pub(crate) fn note_control(&mut self, airtime: Duration, now: Instant) {
+        self.charge_all(airtime, now);
     }
 
     /// Notes a frame that this node sent.
@@ -277,6 +359,7 @@ impl Share {
     }
 
     fn note(&mut self, lane: Lane, airtime: Duration, now: Instant) {
+        self.charge_all(airtime, now);
         self.uses[lane.index()].add(airtime, now);
         let left = match lane {
             Lane::Service(service) => self.left_to_others(service, now),
@@ -288,14 +371,20 @@ impl Share {
             Lane::Service(_) => 1.0,
         };
 
-        let share = (1.0 - left).max(LEAST).min(most);
+        let foreign = if lane.is_of_files() { self.left_to_foreign(now) } else { 0.0 };
+        let share = (1.0 - left - foreign).max(LEAST).min(most);
         if share < 1.0 {
-            // A frame takes its share of a time that begins with the frame, or earlier if the
-            // channel was granted late.
-            let catching_up = now.since(Instant::default()).saturating_sub(airtime + BURST);
             let open_at = &mut self.open_at[lane.index()];
-            let begins = (*open_at).max(Instant::default() + catching_up);
-            *open_at = begins + airtime.mul_f64(1.0 / share);
+            *open_at = after(*open_at, airtime, share, now);
+        }
+    }
+
+    /// Charges a frame of any kind to the bound of all.
+    fn charge_all(&mut self, airtime: Duration, now: Instant) {
+        self.taken += airtime;
+        if self.most < 1.0 {
+            let latest = now + MOST_DEBT + airtime.mul_f64(1.0 / self.most);
+            self.all_open_at = after(self.all_open_at, airtime, self.most, now).min(latest);
         }
     }
 
@@ -327,6 +416,15 @@ impl Share {
         let left = |(weight, used): (f64, f64)| (HEADROOM * used).min(weight / weights);
         present.map(left).sum()
     }
+}
+
+/// Returns when the next frame may be sent after one that just ended, so that such frames take this
+/// share of the time. It takes its share of a time that begins with the frame, or earlier if the
+/// channel was granted late.
+fn after(open_at: Instant, airtime: Duration, share: f64, now: Instant) -> Instant {
+    let catching_up = now.since(Instant::default()).saturating_sub(airtime + BURST);
+    let begins = open_at.max(Instant::default() + catching_up);
+    begins + airtime.mul_f64(1.0 / share)
 }
 
 #[cfg(test)]
@@ -373,6 +471,88 @@ mod tests {
         let bounded = ShareConfig { most_file: 0.3, ..ShareConfig::default() };
         let some = share_beside(bounded, ServiceKind::Tunnel, 0.0);
         assert!((0.28..0.32).contains(&some), "{some}");
+    }
+
+    /// Sends data of files and tunnels in turns as soon as it may, beside control that takes
+    /// `control` of the time. Returns the share of the last eight of ten seconds that all took.
+    fn share_of_all(most: f64, control: f64) -> f64 {
+        let mut share = Share::new(ShareConfig::default());
+        share.set_most(most);
+        let mut sent = Duration::ZERO;
+        let mut said = 0.0;
+        for ms in 0..10_000 {
+            let service = if ms % 2 == 0 { ServiceKind::File } else { ServiceKind::Tunnel };
+            if f64::from(ms as u32) * control > said {
+                share.note_control(FRAME, at(ms + 1));
+                said += 1.0;
+            } else if share.open_at(Lane::Service(service)) <= at(ms) {
+                send(&mut share, Lane::Service(service), at(ms + 1));
+            } else {
+                continue;
+            }
+            sent += if ms >= 2000 { FRAME } else { Duration::ZERO };
+        }
+        sent.as_secs_f64() / 8.0
+    }
+
+    #[test]
+    fn all_frames_together_take_what_the_user_allows_and_control_is_never_held() {
+        for control in [0.0, 0.05, 0.2] {
+            let all = share_of_all(0.3, control);
+            assert!((0.27..0.32).contains(&all), "{all} beside control of {control}");
+        }
+
+        // Control takes more than all may: data still moves, a little.
+        let all = share_of_all(0.1, 0.4);
+        assert!((0.4..0.42).contains(&all) && all > 0.4, "{all}");
+        assert!(share_of_all(1.0, 0.0) > 0.99);
+    }
+
+    /// Sends a file as fast as it may for 20 s, in which the driver tells each second that foreign
+    /// traffic took `foreign` of the time beside it. Returns the share of the last ten seconds that
+    /// the file got.
+    fn share_beside_foreign(foreign: f64) -> f64 {
+        let mut share = Share::new(ShareConfig::default());
+        let mut busy = 0.0;
+        let mut sent = 0;
+        for ms in 0..20_000 {
+            if ms % 1000 == 0 {
+                let busy = Duration::from_secs_f64(busy / 1e3);
+                let on = Duration::from_millis(ms);
+                share.note_carrier(CarrierTime { on, busy }, at(ms));
+            }
+            busy += foreign;
+            if share.open_at(Lane::Service(ServiceKind::File)) <= at(ms) {
+                send(&mut share, Lane::Service(ServiceKind::File), at(ms + 1));
+                busy += 1.0;
+                sent += u32::from(ms >= 10_000);
+            }
+        }
+        f64::from(sent) / 10_000.0
+    }
+
+    #[test]
+    fn files_yield_to_foreign_traffic_and_keep_their_weight() {
+        let [none, little, some, much] = [0.0, 0.03, 0.1, 0.6].map(share_beside_foreign);
+        assert!(none > 0.99 && little > 0.99, "{none} {little}");
+        assert!((0.58..0.62).contains(&some), "{some}");
+        assert!((0.58..0.62).contains(&much), "{much}");
+    }
+
+    #[test]
+    fn a_carrier_that_is_not_looked_at_or_counts_anew_says_nothing() {
+        let mut share = Share::new(ShareConfig::default());
+        let carrier =
+            |on, busy| CarrierTime { on: Duration::from_secs(on), busy: Duration::from_secs(busy) };
+        share.note_carrier(carrier(100, 50), at(0));
+        assert_eq!(share.left_to_foreign(at(0)), 0.0, "nothing to compare with");
+        share.note_carrier(carrier(110, 58), at(10_000));
+        assert!(share.left_to_foreign(at(11_000)) > 0.3);
+        assert_eq!(share.left_to_foreign(at(26_000)), 0.0, "long ago");
+        for odd in [carrier(1, 1), carrier(1, 0), carrier(5, 0), carrier(5, 0)] {
+            share.note_carrier(odd, at(27_000));
+            assert_eq!(share.left_to_foreign(at(27_000)), 0.0, "{odd:?}");
+        }
     }
 
     #[test]

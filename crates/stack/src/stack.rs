@@ -13,7 +13,7 @@ use crate::impostor::Impostor;
 use crate::link::HIDDEN;
 use crate::pairs::{End, Pairs};
 use crate::port::{Origin, PortState};
-use crate::share::{HeardFrame, Lane, ShareConfig};
+use crate::share::{CarrierTime, HeardFrame, Lane, ShareConfig};
 use crate::statements::Statements;
 use crate::strangers::Strangers;
 use crate::transfers::{self, Transfers};
@@ -155,6 +155,24 @@ impl Stack {
         self.ports.push(PortState::new(slots, self.share_config.clone()));
         self.control.add_port(port, now);
         Some(port)
+    }
+
+    /// Bounds the share of a port's airtime that all frames take, from above 0 to 1: those of this
+    /// node and those that it hears. Frames of control are counted, but never held.
+    pub fn set_airtime_share(&mut self, port: Port, share: f64) {
+        self.ports[port.index()].share.set_most(share);
+    }
+
+    /// Notes what the driver of a port's radio tells of its carrier. Files yield to the traffic
+    /// that is not of this mesh.
+    pub fn note_carrier(&mut self, port: Port, carrier: CarrierTime, now: Instant) {
+        self.ports[port.index()].share.note_carrier(carrier, now);
+    }
+
+    /// Notes the channels of the ports, where they are known: those of equal ones share their
+    /// airtime, and a relay does not send on one while it receives on another.
+    pub fn set_channels<T: PartialEq>(&mut self, channels: &[Option<T>]) {
+        self.control.links.set_channels(channels);
     }
 
     /// Returns the ports of this node.

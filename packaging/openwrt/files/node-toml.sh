@@ -19,7 +19,7 @@ toml_option() {
 	bool:1 | bool:on | bool:true | bool:yes) value=true ;;
 	bool:*) value=false ;;
 	# Anything else than a number stays a string, which the daemon refuses with its line.
-	number:*[!0-9]*) value="$(toml_string "$value")" ;;
+	number:*[!0-9.]* | number:*.*.*) value="$(toml_string "$value")" ;;
 	number:*) ;;
 	*) value="$(toml_string "$value")" ;;
 	esac
@@ -66,6 +66,7 @@ toml_interface() {
 	toml_list "$1" peers
 	toml_option "$1" dscp number
 	toml_option "$1" rate string
+	toml_option "$1" airtime_share number
 	toml_option "$1" broadcast_rate string
 	toml_option "$1" mtu number
 }

@@ -5,6 +5,7 @@
 //! The log of changes tells the holder of older paths whether any link has changed that matters.
 
 use super::Metric;
+use super::ports::{CHANNELS, NO_CHANNEL, Pace};
 use litemap::LiteMap;
 use ncmesh_wire::NodeId;
 use std::collections::VecDeque;
@@ -24,8 +25,8 @@ pub(super) enum Direction {
     To,
 }
 
-/// Slot of a node in the graph.
-pub(super) type Slot = u32;
+/// Slot of a node in the graph. There are no more nodes than ids.
+pub(super) type Slot = u16;
 
 /// A link that appeared, vanished, or got another delivery.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +37,16 @@ pub(super) struct Change {
     pub to: NodeId,
 }
 
+/// The ports of a link, as its ends tell them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OnPorts {
+    /// Channels of the sender and of the receiver, each by the numbers of that node.
+    pub sender: u8,
+    pub receiver: u8,
+    /// How long frames take.
+    pub pace: Pace,
+}
+
 /// A link, seen from one of its ends: what is at the other, its delivery, and that of the link in
 /// the opposite direction, 0 if there is none. A search of paths meets every link, so it must not
 /// look for the opposite one.
@@ -43,8 +54,22 @@ pub(super) struct Change {
 struct Link {
     node: NodeId,
     slot: Slot,
+    /// Channels at this end and at the other.
+    near: u8,
+    far: u8,
+    pace: Pace,
     delivery: f64,
     back: f64,
+}
+
+/// A step of a search of paths.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub to: Slot,
+    pub cost: u128,
+    /// Channels at the end where it begins and where it leads to.
+    pub near: u8,
+    pub far: u8,
 }
 
 /// Usable links of a mesh.
@@ -61,12 +86,19 @@ pub(super) struct Graph {
     complete_from: u64,
     /// Changes since somebody asked for a link or a path.
     unasked: AtomicUsize,
+    /// Usual pace of the mesh, at which a frame counts as one transmission.
+    usual: Pace,
+    /// Whether the ends of some link tell their ports.
+    tells_ports: bool,
 }
 
 impl Graph {
-    /// Returns a graph without links, of this version of the topology.
-    pub(super) fn new(version: u64) -> Self {
+    /// Returns a graph without links, of this version of the topology, in which frames usually go
+    /// at this pace.
+    pub(super) fn new(version: u64, usual: Pace) -> Self {
         Self {
+            usual,
+            tells_ports: false,
             slots: LiteMap::new(),
             nodes: Vec::new(),
             out: Vec::new(),
@@ -77,19 +109,34 @@ impl Graph {
         }
     }
 
-    /// Sets the delivery of a link in `version` of the topology; `None` removes it.
-    pub(super) fn set(&mut self, from: NodeId, to: NodeId, delivery: Option<f64>, version: u64) {
+    /// Sets the delivery of a link in `version` of the topology; `None` removes it. The ports of a
+    /// link stay the same in one graph.
+    pub(super) fn set(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        delivery: Option<f64>,
+        on: OnPorts,
+        version: u64,
+    ) {
         let from_slot = self.slot_or_new(from);
         let to_slot = self.slot_or_new(to);
         let back = self.delivery(to_slot, from_slot);
+        self.tells_ports |=
+            on.pace != Pace::UNKNOWN || on.sender != NO_CHANNEL || on.receiver != NO_CHANNEL;
 
-        let link = |node, slot| Link { node, slot, delivery: delivery.unwrap_or(0.0), back };
+        let delivery = delivery.unwrap_or(0.0);
+        let OnPorts { sender, receiver, pace } = on;
+        let to_receiver =
+            Link { node: to, slot: to_slot, near: sender, far: receiver, pace, delivery, back };
+        let to_sender =
+            Link { node: from, slot: from_slot, near: receiver, far: sender, ..to_receiver };
 
         // A link stands in four places: with its ends, and as the way back of the opposite link.
-        let changed = put(&mut self.out[from_slot as usize], link(to, to_slot));
-        put(&mut self.into[to_slot as usize], link(from, from_slot));
-        put_back(&mut self.out[to_slot as usize], link(from, from_slot));
-        put_back(&mut self.into[from_slot as usize], link(to, to_slot));
+        let changed = put(&mut self.out[from_slot as usize], to_receiver);
+        put(&mut self.into[to_slot as usize], to_sender);
+        put_back(&mut self.out[to_slot as usize], to_sender);
+        put_back(&mut self.into[from_slot as usize], to_receiver);
 
         *self.unasked.get_mut() += usize::from(changed);
 
@@ -153,21 +200,30 @@ impl Graph {
         at: Slot,
         direction: Direction,
         metric: Metric,
-    ) -> impl Iterator<Item = (Slot, u128)> + '_ {
+    ) -> impl Iterator<Item = Step> + '_ {
         let links = match direction {
             Direction::From => &self.out,
             Direction::To => &self.into,
         };
         links[at as usize].iter().filter_map(move |link| {
-            Some((link.slot, cost(metric.success(link.delivery, link.back))?))
+            let success = metric.success(link.delivery, link.back);
+            let cost = cost(success, link.pace.over(self.usual))?;
+            Some(Step { to: link.slot, cost, near: link.near, far: link.far })
         })
     }
 
-    /// Returns the cost of a link; `None` if nothing can pass it.
+    /// Returns the number of channels that the nodes of this graph tell apart, with that of nodes
+    /// that tell none.
+    pub(super) fn channels(&self) -> usize {
+        if self.tells_ports { CHANNELS } else { 1 }
+    }
+
+    /// Returns the cost of a link in a mesh whose nodes tell no ports; `None` if nothing can pass
+    /// it.
     pub(super) fn cost(&self, from: NodeId, to: NodeId, metric: Metric) -> Option<u128> {
         let from = self.slot(from)?;
         let to = self.slot(to)?;
-        cost(metric.success(self.delivery(from, to), self.delivery(to, from)))
+        cost(metric.success(self.delivery(from, to), self.delivery(to, from)), 1.0)
     }
 
     /// Returns the delivery of a link; 0 if there is none.
@@ -213,13 +269,14 @@ fn put_back(links: &mut [Link], link: Link) {
     }
 }
 
-/// Returns the cost of a link that delivers this share; `None` if nothing can pass it.
-fn cost(delivery: f64) -> Option<u128> {
+/// Returns the cost of a link that delivers this share of frames, which take `airtime` times as
+/// long as usual; `None` if nothing can pass it.
+fn cost(delivery: f64, airtime: f64) -> Option<u128> {
     if delivery <= 0.0 {
         return None;
     }
-    let units = ETX_UNIT / delivery + 0.5;
+    let units = ETX_UNIT * airtime / delivery + 0.5;
     // Processors convert to 64 bits; to more, only a function does.
     let cost = if units < u64::MAX as f64 { u128::from(units as u64) } else { units as u128 };
-    Some(cost.min(WORST_LINK))
+    Some(cost.clamp(1, WORST_LINK))
 }

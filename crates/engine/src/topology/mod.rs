@@ -5,6 +5,10 @@
 //! transmissions (De Couto, Aguayo, Bicket, Morris, MobiCom 2003), in fixed-point numbers: sums of
 //! floats would depend on the order of addition, and two machines could choose different paths.
 //!
+//! Nodes with several ports tell how long frames take on each. Then a transmission counts by its
+//! airtime, in units of the pace that is usual in the mesh: a cable is shorter than a radio that
+//! loses as little.
+//!
 //! Most nodes of a large mesh carry nothing most of the time, so nothing is computed before it is
 //! asked for. The first question about links builds a graph of flat arrays, which each later state
 //! changes in place until nobody asks any more. Paths are kept for whoever asks next, and are
@@ -12,15 +16,18 @@
 
 mod graph;
 mod paths;
+mod ports;
 mod profile;
 mod shared;
 
 use crate::settings::{Kind, Mismatch, Toml, Value, choice};
-use graph::{Direction, Graph};
+use graph::{Direction, Graph, OnPorts};
 use litemap::LiteMap;
 use ncmesh_wire::NodeId;
 use paths::Cache;
 pub use paths::Paths;
+use ports::NO_CHANNEL;
+pub use ports::{LONG_FRAME, Pace, ToldPort, ToldPorts};
 pub use profile::{FARTHEST_M, MAX_PREFIXES, Position, Profile};
 pub use shared::SharedStates;
 use std::collections::BTreeSet;
@@ -136,6 +143,8 @@ pub struct Topology {
     version: u64,
     /// Grows whenever a node tells another name or profile.
     self_descriptions: u64,
+    /// Median of the paces that are told of ports.
+    usual: Pace,
     /// Usable links, once somebody has asked for them.
     graph: OnceLock<Graph>,
     paths: Cache,
@@ -286,6 +295,19 @@ impl Topology {
         heard.filter(|delivery| self.is_usable(*delivery)).unwrap_or(0.0)
     }
 
+    /// Returns how long a frame takes from a node to a neighbour, in units of what is usual in the
+    /// mesh; 1 if neither tells.
+    #[must_use]
+    pub fn airtime(&self, from: NodeId, to: NodeId) -> f64 {
+        self.on_ports(from, to).pace.over(self.usual)
+    }
+
+    /// Returns whether any node tells its ports.
+    #[must_use]
+    pub fn tells_ports(&self) -> bool {
+        self.usual != Pace::UNKNOWN
+    }
+
     /// Returns the usable links from a node: neighbour and delivery.
     pub fn links_from(&self, from: NodeId) -> impl Iterator<Item = (NodeId, f64)> + '_ {
         let graph = self.graph();
@@ -307,6 +329,11 @@ impl Topology {
     /// Returns the neighbour of `me` on the shortest path to `to`; `None` if there is no path.
     #[must_use]
     pub fn next_hop(&self, me: NodeId, to: NodeId, metric: Metric) -> Option<NodeId> {
+        // One tree to the destination shows all nodes of the way the same, also where the length of
+        // a hop depends on the one before. Trees from here serve all destinations.
+        if self.tells_ports() {
+            return self.paths_to(to, metric).parent(me);
+        }
         self.paths_from(me, metric).first_hop(to)
     }
 
@@ -329,10 +356,11 @@ impl Topology {
     fn graph(&self) -> &Graph {
         // The graph is made when it is first asked for, and kept up to date from then on.
         let graph = self.graph.get_or_init(|| {
-            let mut graph = Graph::new(self.version);
+            let mut graph = Graph::new(self.version, self.usual);
             for (to, state) in self.states().filter(|(to, _)| self.is_heard(*to)) {
                 for (from, delivery) in state.hears.iter().filter(|(_, d)| self.is_usable(**d)) {
-                    graph.set(*from, to, Some(*delivery), self.version);
+                    let on = self.on_ports(*from, to);
+                    graph.set(*from, to, Some(*delivery), on, self.version);
                 }
             }
 
@@ -343,6 +371,32 @@ impl Topology {
         graph
     }
 
+    /// Returns the ports of a link. The sender's word on the pace comes first: it is its radio that
+    /// sends.
+    fn on_ports(&self, from: NodeId, to: NodeId) -> OnPorts {
+        if !self.tells_ports() {
+            return OnPorts::default();
+        }
+        let port = |at: NodeId, other| self.state(at)?.profile.ports.to(other);
+        let sender = port(from, to);
+        let receiver = port(to, from);
+        let mut told = [sender, receiver].into_iter().flatten().map(|port| port.pace);
+        OnPorts {
+            sender: sender.map_or(NO_CHANNEL, |port| port.channel),
+            receiver: receiver.map_or(NO_CHANNEL, |port| port.channel),
+            pace: told.find(|pace| *pace != Pace::UNKNOWN).unwrap_or_default(),
+        }
+    }
+
+    /// Returns the median of the paces that are told.
+    fn usual_pace(&self) -> Pace {
+        let ports = self.states().flat_map(|(_, state)| &state.profile.ports.ports);
+        let mut paces: Vec<Pace> = ports.map(|port| port.pace).collect();
+        paces.retain(|pace| *pace != Pace::UNKNOWN);
+        paces.sort_unstable();
+        paces.get(paces.len() / 2).copied().unwrap_or(Pace::UNKNOWN)
+    }
+
     /// Stores or removes the state of a node, and changes the graph accordingly.
     fn replace(&mut self, node: NodeId, state: Option<&Arc<LinkState>>) {
         let known = self.nodes.entry(node).or_default();
@@ -351,6 +405,16 @@ impl Topology {
         self.told = self.told + usize::from(state.is_some()) - usize::from(old.is_some());
         if old.as_deref().map(LinkState::description) != state.map(|new| new.description()) {
             self.self_descriptions += 1;
+        }
+
+        // Ports may change the cost of any link: the next question builds another graph.
+        let ports = |state: Option<&Arc<LinkState>>| {
+            state.map(|state| state.profile.ports.clone()).filter(|ports| !ports.is_empty())
+        };
+        if ports(old.as_ref()) != ports(state) {
+            self.usual = self.usual_pace();
+            self.graph.take();
+            self.version += 1;
         }
 
         let none = Links::new();
@@ -401,13 +465,13 @@ impl Topology {
         let turned = turned.iter().filter_map(|to| Some((*to, &self.state(*to)?.hears)));
         let turned = turned.flat_map(|(to, hears)| hears.iter().map(move |(n, d)| (to, *n, *d)));
         for (from, _) in changed.iter().filter(|(_, delivery)| delivery.is_none()) {
-            graph.set(*from, node, None, version);
+            graph.set(*from, node, None, OnPorts::default(), version);
         }
 
         let kept = changed.iter().filter_map(|(from, delivery)| Some((node, *from, (*delivery)?)));
         for (to, from, delivery) in kept.chain(turned) {
             let usable = self.is_usable(delivery) && self.is_heard(to);
-            graph.set(from, to, usable.then_some(delivery), version);
+            graph.set(from, to, usable.then_some(delivery), self.on_ports(from, to), version);
         }
 
         // Paths hold unless the graph changed, so only then is there a new version.
@@ -463,6 +527,7 @@ impl Clone for Topology {
             unheard_count: self.unheard_count,
             version: self.version,
             self_descriptions: self.self_descriptions,
+            usual: self.usual,
             graph: OnceLock::new(),
             paths: Cache::default(),
         }

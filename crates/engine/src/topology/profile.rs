@@ -1,5 +1,6 @@
 //! Facts that a node tells of itself besides its links.
 
+use super::ports::ToldPorts;
 use ipnet::IpNet;
 pub use ncmesh_wire::prefix::MAX_PREFIXES;
 
@@ -10,6 +11,8 @@ pub struct Profile {
     pub position: Option<Position>,
     /// Addresses that are reached through it, at most [`MAX_PREFIXES`] prefixes.
     pub prefixes: Vec<IpNet>,
+    /// Its ports, where several of them join the mesh.
+    pub ports: ToldPorts,
 }
 
 impl Profile {

@@ -163,3 +163,122 @@ proptest! {
         }
     }
 }
+
+/// Ports of a node: the channel and the airtime of each, us, and the neighbours that it reaches.
+fn ports(told: &[(u8, u64, &[u16])]) -> ToldPorts {
+    let port = |(channel, us, reaches): &(u8, u64, &[u16])| ToldPort {
+        channel: *channel,
+        pace: Pace::of(crate::time::Duration::from_micros(*us)),
+        reaches: reaches.iter().copied().map(NodeId).collect(),
+    };
+    ToldPorts { ports: told.iter().map(port).collect() }
+}
+
+fn on(ports: ToldPorts, hears: &[(u16, f64)]) -> LinkState {
+    LinkState { profile: Profile { ports, ..Profile::default() }, ..state(1, hears) }
+}
+
+/// Airtimes of a long frame by radio and by cable, us.
+const RADIO: u64 = 8_500;
+const CABLE: u64 = 9;
+
+#[test]
+fn two_hops_by_cable_are_shorter_than_one_by_radio() {
+    let mut t = Topology::new(0.05);
+    t.learn(NodeId(1), on(ports(&[(1, RADIO, &[]), (2, CABLE, &[2])]), &[(2, 1.0), (3, 1.0)]));
+    t.learn(NodeId(3), on(ports(&[(1, RADIO, &[]), (2, CABLE, &[2])]), &[(1, 1.0), (2, 1.0)]));
+    let direct = t.paths_from(NodeId(1), Metric::Unicast).path_to(NodeId(3));
+    assert_eq!(direct, [NodeId(3)], "node 2 has told nothing");
+
+    t.learn(NodeId(2), on(ports(&[(1, CABLE, &[])]), &[(1, 1.0), (3, 1.0)]));
+    for metric in [Metric::Broadcast, Metric::Unicast] {
+        let paths = t.paths_from(NodeId(1), metric);
+        assert_eq!(paths.path_to(NodeId(3)), [NodeId(2), NodeId(3)]);
+        assert_eq!(t.paths_to(NodeId(1), metric).path_to(NodeId(3)), [NodeId(2), NodeId(3)]);
+    }
+    assert!(t.airtime(NodeId(1), NodeId(3)) > 500.0 * t.airtime(NodeId(1), NodeId(2)));
+
+    // Equal deliveries count alike again where nobody tells ports.
+    for node in [1, 2, 3] {
+        t.forget(NodeId(node));
+    }
+    assert!(!t.tells_ports());
+}
+
+/// Node 1 reaches node 4 over node 2, which has one radio, or over node 3, which has two.
+fn relays(second_channel: u8, loss: f64) -> Topology {
+    let mut t = Topology::new(0.05);
+    let d = 1.0 - loss;
+    t.learn(NodeId(1), on(ports(&[(1, RADIO, &[]), (2, RADIO, &[4])]), &[(2, 1.0), (3, d)]));
+    t.learn(NodeId(2), on(ports(&[(1, RADIO, &[])]), &[(1, 1.0), (4, 1.0)]));
+    let two = ports(&[(1, RADIO, &[]), (second_channel, RADIO, &[4])]);
+    t.learn(NodeId(3), on(two, &[(1, d), (4, d)]));
+    t.learn(NodeId(4), on(ports(&[(1, RADIO, &[]), (2, RADIO, &[3])]), &[(2, 1.0), (3, d)]));
+    t
+}
+
+#[test]
+fn a_relay_on_two_channels_is_preferred_and_one_with_two_radios_on_one_is_not() {
+    let over = |t: &Topology| {
+        let there = t.paths_from(NodeId(1), Metric::Broadcast);
+        let back = t.paths_to(NodeId(4), Metric::Broadcast);
+        assert_eq!(there.distance(NodeId(4)), back.distance(NodeId(1)));
+        (there.first_hop(NodeId(4)), back.parent(NodeId(1)), there.etx(NodeId(4)).unwrap())
+    };
+
+    // On two channels half of a hop is saved, so that a loss of a fifth is worth it.
+    let two = over(&relays(2, 0.2));
+    assert_eq!((two.0, two.1), (Some(NodeId(3)), Some(NodeId(3))));
+    assert!((two.2 - 1.5 / 0.8).abs() < 1e-6, "{two:?}");
+    let one = over(&relays(1, 0.2));
+    assert_eq!((one.0, one.1), (Some(NodeId(2)), Some(NodeId(2))));
+    assert!((one.2 - 2.0).abs() < 1e-6, "{one:?}");
+}
+
+#[test]
+fn a_cable_before_a_radio_hides_none_of_the_radio() {
+    let mut t = Topology::new(0.05);
+    t.learn(NodeId(1), on(ports(&[(1, RADIO, &[]), (2, CABLE, &[2])]), &[(2, 1.0), (3, 1.0)]));
+    t.learn(NodeId(2), on(ports(&[(1, RADIO, &[]), (2, CABLE, &[1])]), &[(1, 1.0), (3, 1.0)]));
+    t.learn(NodeId(3), on(ports(&[(1, RADIO, &[])]), &[(1, 1.0), (2, 1.0)]));
+    let paths = t.paths_from(NodeId(1), Metric::Broadcast);
+    assert_eq!(paths.path_to(NodeId(3)), [NodeId(3)]);
+}
+
+proptest! {
+    /// Each node forwards to the next hop of its own shortest path: every packet arrives.
+    #[test]
+    fn hops_that_each_node_chooses_lead_to_the_destination(
+        links in prop::collection::vec((1u16..=9, 1u16..=9, 0.1f64..1.0), 8..50),
+        told in prop::collection::vec((1u8..=3, 1u64..20_000, 1u16..=9), 0..40),
+    ) {
+        let mut t = Topology::new(0.05);
+        for node in 1..=9 {
+            let heard = |(a, b, d): &(u16, u16, f64)| match node {
+                n if n == *a && n != *b => Some((*b, *d)),
+                n if n == *b && n != *a => Some((*a, *d)),
+                _ => None,
+            };
+            let hears: Vec<(u16, f64)> = links.iter().filter_map(heard).collect();
+            let own = told.iter().skip(usize::from(node)).step_by(9);
+            let own: Vec<(u8, u64, Vec<u16>)> = own.map(|(c, us, n)| (*c, *us, vec![*n])).collect();
+            let own = own.iter().map(|(c, us, n)| (*c, *us, &n[..]));
+            let own: Vec<(u8, u64, &[u16])> = own.collect();
+            t.learn(NodeId(node), on(ports(&own), &hears));
+        }
+        for metric in [Metric::Broadcast, Metric::Unicast] {
+            for to in (1..=9).map(NodeId) {
+                let back = t.paths_to(to, metric);
+                for from in (1..=9).map(NodeId).filter(|from| *from != to && back.reaches(*from)) {
+                    let hops = std::iter::successors(Some(from), |at| t.next_hop(*at, to, metric));
+                    prop_assert!(hops.take(9).any(|at| at == to), "{from} {to}");
+                    let own = t.paths_from(from, metric);
+                    let path = own.path_to(to);
+                    prop_assert_eq!(path.last(), Some(&to));
+                    let parent = back.parent(from).unwrap();
+                    prop_assert!(back.distance(parent) < back.distance(from));
+                }
+            }
+        }
+    }
+}

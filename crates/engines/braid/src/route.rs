@@ -79,7 +79,8 @@ impl Route {
             let remembered = self.poor.get(&node).filter(|_| !has_recovered);
             let delivery = remembered.map_or(told.max(carries), |(poor, _)| told.min(*poor));
             let etx = paths.etx(node).filter(|_| paths.distance(node) < own);
-            let link = 1.0 / METRIC.success(delivery, back.max(brings));
+            let link =
+                cx.topology.airtime(cx.me, node) / METRIC.success(delivery, back.max(brings));
             etx.map_or(f64::INFINITY, |etx| etx + link)
         };
 

@@ -32,7 +32,8 @@ pub(super) fn parents(
         let longest = own + DETOUR * (own - paths.etx(first).unwrap_or(0.0));
         let by = |(parent, there): (NodeId, f64)| {
             let nearer = paths.etx(parent).filter(|etx| *etx < own)?;
-            let etx = nearer + 1.0 / METRIC.success(there, topology.delivery(node, parent));
+            let success = METRIC.success(there, topology.delivery(node, parent));
+            let etx = nearer + topology.airtime(parent, node) / success;
             (etx <= longest).then_some((parent, etx))
         };
 

@@ -313,7 +313,8 @@ impl Upstream {
         let told = cx.topology.delivery(parent, cx.me);
         let down = self.poor_delivery(cx, parent).unwrap_or(told);
         let up = cx.topology.delivery(cx.me, parent);
-        paths.etx(parent).map_or(f64::INFINITY, |etx| etx + 1.0 / METRIC.success(down, up))
+        let link = cx.topology.airtime(parent, cx.me) / METRIC.success(down, up);
+        paths.etx(parent).map_or(f64::INFINITY, |etx| etx + link)
     }
 
     fn is_bad(&self, cx: &Context<'_>, parent: NodeId) -> bool {

@@ -139,7 +139,8 @@ impl Choice {
             let there = there.max(self.counted(*node));
             let back = cx.topology.delivery(cx.me, *node).max(self.proven_back(*node, cx.now));
             let success = METRIC.success(there, back);
-            let etx = paths.etx(*node).filter(|_| success > 0.0)? + 1.0 / success;
+            let link = cx.topology.airtime(*node, cx.me) / success;
+            let etx = paths.etx(*node).filter(|_| success > 0.0)? + link;
             let is_free = !self.leads_over_avoided(&paths, *node);
 
             // A way through this node, or through its children, would be a circle.

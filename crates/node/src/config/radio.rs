@@ -36,6 +36,15 @@ impl RadioConfig {
             Self::Air(air) => air.mtu,
         }
     }
+
+    /// Returns the share of the channel's time that frames take at most.
+    #[must_use]
+    pub fn airtime_share(&self) -> f64 {
+        match self {
+            Self::Port(port) => port.airtime_share,
+            Self::Air(_) => 1.0,
+        }
+    }
 }
 
 /// The kind says which settings there are; without one, they are those of a port.
@@ -107,6 +116,9 @@ ncmesh_engine::settings! {
         /// while the channel is busy, as most Wi-Fi drivers do. Where it does not, 1 Mbit/s is
         /// sent, and `ncmesh status` asks for a rate: set it to what the channel carries.
         pub rate: Option<Rate> = None, absent "as the driver takes frames", allowed RATES;
+        /// Most of the channel's time that frames take: those of this node and those that it hears
+        /// of others. What nodes say to find each other goes first, and is not held.
+        pub airtime_share: f64 = 1.0, within 0.01..=1.0;
         /// Rate at which a radio in ad-hoc or mesh mode sends broadcasts, as coded data is. The
         /// kernel does not tell the rate that was set before, so at its end the daemon sets the
         /// lowest one of the band, which is the default of Linux. `"leave"` changes nothing.

@@ -56,6 +56,7 @@ impl<R: Radio> Driven<R> {
             description: self.radio.describe(),
             hints,
             is_up: self.radio.is_up() && self.overlaps.is_none(),
+            channel_mhz: self.radio.channel_mhz(),
         }
     }
 
@@ -252,9 +253,21 @@ impl<R: Radio> Radios<R> {
                 Err(e) => {
                     let description = format!("closed, {name}");
                     let hints = vec![format!("the port {name} is closed, and tried again: {e}")];
-                    node.handle_port_news(port, PortNews { description, hints, is_up: false });
+                    node.handle_port_news(
+                        port,
+                        PortNews { description, hints, ..PortNews::default() },
+                    );
                     self.closed.push((port, entry));
                 }
+            }
+        }
+    }
+
+    /// Tells the node how busy the channels are, where drivers tell.
+    pub(super) fn look_at_carriers(&self, node: &mut Node) {
+        for one in &self.all {
+            if let Some(carrier) = one.radio.carrier() {
+                node.handle_carrier(one.port, carrier);
             }
         }
     }

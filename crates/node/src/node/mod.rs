@@ -53,7 +53,7 @@ use ncmesh_engines::registry;
 use ncmesh_host::files::Files;
 use ncmesh_host::gateway::StackMesh;
 use ncmesh_stack::trust::TrustConfig;
-use ncmesh_stack::{Active, ConfigError, Stack, StackConfig};
+use ncmesh_stack::{Active, CarrierTime, ConfigError, Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Versions};
 use neighbours::Noted;
 pub(crate) use ports::PortChange;
@@ -348,7 +348,12 @@ impl Node {
         if self.ports.are_several() {
             self.stack.at(now, &mut self.storage).set_port_up(port, news.is_up);
         }
-        self.ports.take_news(port, news);
+        self.ports.take_news(port, news, &mut self.stack);
+    }
+
+    /// Takes what the driver of a port's radio tells of its carrier.
+    pub(crate) fn handle_carrier(&mut self, port: Port, carrier: CarrierTime) {
+        self.stack.note_carrier(port, carrier, self.clock.now());
     }
 
     /// Returns the changes that the radios are to make, once each.

@@ -18,6 +18,8 @@ pub struct PortNews {
     pub hints: Vec<String>,
     /// Whether frames pass it.
     pub is_up: bool,
+    /// Frequency of its channel, MHz, if it is a radio and the kernel tells.
+    pub channel_mhz: Option<u32>,
 }
 
 /// Change that a reload makes to the radios.
@@ -113,11 +115,13 @@ impl Slots {
         }
     }
 
-    /// Takes what the radio of a port tells of itself.
-    pub(super) fn take_news(&mut self, port: Port, news: PortNews) {
+    /// Takes what the radio of a port tells of itself. Radios on one frequency share a channel.
+    pub(super) fn take_news(&mut self, port: Port, news: PortNews, stack: &mut Stack) {
         if let Some(slot) = self.all.get_mut(port.index()) {
             slot.news = news;
         }
+        let channels: Vec<_> = self.all.iter().map(|slot| slot.news.channel_mhz).collect();
+        stack.set_channels(&channels);
     }
 
     /// Returns the ports, for the API.
@@ -177,10 +181,24 @@ impl Slots {
                 port
             }
         };
+        stack.set_airtime_share(port, entry.radio.airtime_share());
         self.all[port.index()].name = Some(entry.name.clone());
         self.changes.push(PortChange::Open(port, Box::new(entry.clone())));
         Some(port)
     }
+}
+
+/// Returns what ports with different lengths of frames cost; nothing where all have the same.
+pub(super) fn mtu_hint(ports: &[PortEntry]) -> Option<String> {
+    let shortest = ports.iter().min_by_key(|port| port.radio.mtu())?;
+    let mtu = shortest.radio.mtu();
+    let longer = ports.iter().find(|port| port.radio.mtu() > mtu)?;
+    Some(format!(
+        "frames have at most {mtu} bytes on all ports, as the port {} takes no longer ones; set \
+         mtu = {mtu} on the port {}, and on all nodes of the mesh: a relay cannot pass on what is \
+         longer",
+        shortest.name, longer.name
+    ))
 }
 
 /// Returns the stack of a node with its ports.
@@ -197,5 +215,32 @@ pub(super) fn stack(
     for _ in &config.ports[1..] {
         stack.add_port(now);
     }
+    let ports: Vec<Port> = stack.ports().collect();
+    for (port, entry) in ports.into_iter().zip(&config.ports) {
+        stack.set_airtime_share(port, entry.radio.airtime_share());
+    }
     Ok(stack)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn ports_with_frames_of_different_lengths_are_named() {
+        let hint = |ports: &str| {
+            let key = "5a".repeat(32);
+            let text = format!("[node]\nid = 1\nkey = \"{key}\"\n{ports}");
+            mtu_hint(&NodeConfig::parse(Path::new("node.toml"), &text).unwrap().ports)
+        };
+        let radio = "[[port]]\ninterface = \"wlan0\"\n";
+        let vpn = "[[port]]\nname = \"vpn\"\ninterface = \"wg0\"\nkind = \"udp\"\nmtu = 1392\n";
+        assert_eq!(hint(radio), None);
+        let both = hint(&format!("{radio}{vpn}")).unwrap();
+        assert!(both.contains("at most 1392 bytes") && both.contains("the port vpn"), "{both}");
+        assert!(both.contains("mtu = 1392 on the port wlan0"), "{both}");
+        let same = radio.replace("wlan0\"", "wlan0\"\nmtu = 1392");
+        assert_eq!(hint(&format!("{same}{vpn}")), None);
+    }
 }

@@ -38,7 +38,7 @@ pub(super) fn node() -> (Node, UnboundedReceiver<Command>, TempDir) {
     };
     let mut node = Node::new(&config, parts).unwrap();
     let description = "none".to_owned();
-    let news = PortNews { description, hints: Vec::new(), is_up: true };
+    let news = PortNews { description, is_up: true, ..PortNews::default() };
     node.handle_port_news(Port::FIRST, news);
     (node, calls, dir)
 }

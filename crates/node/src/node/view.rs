@@ -2,7 +2,7 @@
 
 use super::inbox::{SOURCE_GONE, is_source_gone};
 use super::names::name_of;
-use super::{Node, coding, graph, metrics, monitoring, path};
+use super::{Node, coding, graph, metrics, monitoring, path, ports};
 use crate::api::answers::Path;
 use crate::api::types::ApiError;
 use crate::api::types::{Direction, Flow, Identity, JoinedGroup, Peer, Receiver};
@@ -84,6 +84,7 @@ impl Node {
 
         // The ports first: without them nothing else matters.
         let mut hints: Vec<String> = self.ports.hints().cloned().collect();
+        hints.extend(ports::mtu_hint(&self.configuration.ports));
 
         let unauthentic = dropped(DropReason::Unauthentic);
         if unauthentic > 0 {

@@ -22,6 +22,7 @@ use crate::config::{PortEntry, PortPlace, Rate};
 use crate::error::NodeError;
 pub use interface::Occupied;
 use ncmesh_engine::TxReport;
+use ncmesh_stack::CarrierTime;
 use ncmesh_wire::RadioAddress;
 use std::fmt;
 use std::future::Future;
@@ -74,6 +75,16 @@ pub trait Radio: Sized {
     /// Returns whether frames pass it.
     fn is_up(&self) -> bool {
         true
+    }
+
+    /// Returns the frequency of its channel, MHz, if that is known.
+    fn channel_mhz(&self) -> Option<u32> {
+        None
+    }
+
+    /// Returns what its driver tells of the use of its channel.
+    fn carrier(&self) -> Option<CarrierTime> {
+        None
     }
 
     /// Returns the interface on which a radio of these settings would send, if there is one.

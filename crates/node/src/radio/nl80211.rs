@@ -3,7 +3,9 @@
 //! A question has one interface, and an answer is one message; so a few lines read and write them.
 //! Numbers are those of `linux/genetlink.h` and `linux/nl80211.h`.
 
-use rtnetlink::packet_core::{NLM_F_ACK, NLM_F_REQUEST};
+use ncmesh_engine::time::Duration;
+use ncmesh_stack::CarrierTime;
+use rtnetlink::packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST};
 use rtnetlink::sys::Socket;
 use rtnetlink::sys::protocols::NETLINK_GENERIC;
 use std::io;
@@ -32,6 +34,16 @@ const PS_STATE: u16 = 93;
 /// Command that sets the rate of broadcasts, and its attribute, in units of 100 kbit/s.
 const SET_MCAST_RATE: u8 = 92;
 const MCAST_RATE: u16 = 107;
+/// Command that asks how channels are used, the attribute of its answers, and what is in that:
+/// whether it is the channel in use, and times, ms.
+const GET_SURVEY: u8 = 50;
+const SURVEY_INFO: u16 = 84;
+const SURVEY_IN_USE: u16 = 3;
+const SURVEY_TIME: u16 = 4;
+const SURVEY_BUSY: u16 = 5;
+/// Type of the message behind the last answer, and most datagrams that are read before it.
+const DONE: u16 = 3;
+const MOST_DATAGRAMS: usize = 64;
 /// Highest frequency of the 2.4 GHz band, MHz, and the lowest rates of the bands.
 const HIGHEST_24_GHZ: u32 = 2484;
 const LOWEST_24_GHZ: u32 = 10;
@@ -145,6 +157,32 @@ pub(super) fn forwards(index: u32) -> Option<bool> {
 /// Returns whether the radio sleeps while it has nothing to send.
 pub(super) fn saves_power(index: u32) -> Option<bool> {
     ask(GET_POWER_SAVE, index).and_then(|answer| parse_power_save(&answer))
+}
+
+/// Returns how long the radio was on its channel, and how long that was busy. `None` if the driver
+/// does not tell.
+pub(super) fn carrier(index: u32) -> Option<CarrierTime> {
+    let answers = || -> io::Result<Option<CarrierTime>> {
+        let socket = Socket::new(NETLINK_GENERIC)?;
+        let flags = NLM_F_REQUEST | NLM_F_DUMP;
+        let header = Header { kind: family(&socket)?, flags, command: GET_SURVEY };
+        let interface = Attribute { kind: IFINDEX, value: &index.to_ne_bytes() };
+        socket.send(&request(header, &[interface]), 0)?;
+
+        // One message for each channel, several of them in a datagram.
+        let mut found = None;
+        for _ in 0..MOST_DATAGRAMS {
+            let datagram = socket.recv_from_full()?.0;
+            for message in messages(&datagram) {
+                if matches!(kind(message), Some(DONE | ERROR)) {
+                    return Ok(found);
+                }
+                found = found.or_else(|| parse_survey(message));
+            }
+        }
+        Ok(found)
+    };
+    answers().ok().flatten()
 }
 
 /// Rate of broadcasts that was set. The lowest rate of the band, which is the default, is set again
@@ -264,6 +302,28 @@ fn parse_forwarding(answer: &[u8]) -> Option<bool> {
 
 fn parse_power_save(answer: &[u8]) -> Option<bool> {
     number(body(answer), PS_STATE).map(|state| state != 0)
+}
+
+/// Returns the times that a message tells, if it is of the channel in use.
+fn parse_survey(message: &[u8]) -> Option<CarrierTime> {
+    let info = attribute(body(message), SURVEY_INFO)?;
+    attribute(info, SURVEY_IN_USE)?;
+    let time = |kind| {
+        let ms = attribute(info, kind)?.first_chunk().copied().map(u64::from_ne_bytes)?;
+        Some(Duration::from_millis(ms))
+    };
+    Some(CarrierTime { on: time(SURVEY_TIME)?, busy: time(SURVEY_BUSY)? })
+}
+
+/// Returns the messages of a datagram.
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    core::iter::from_fn(move || {
+        let length = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
+        // A length below that of the header is refused, or the loop would never end.
+        let message = bytes.get(..length).filter(|_| length >= HEADER)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(message)
+    })
 }
 
 /// Returns the outcome that an acknowledgment tells.
@@ -389,6 +449,39 @@ mod tests {
             let told = answer(&[attribute_of(PS_STATE, &state.to_ne_bytes())]);
             assert_eq!(parse_power_save(&told), Some(state == 1));
         }
+    }
+
+    #[test]
+    fn carrier_times_are_those_of_the_channel_in_use() {
+        let ms = |kind, ms: u64| attribute_of(kind, &ms.to_ne_bytes());
+        let survey = |parts: &[Vec<u8>]| {
+            answer(&[
+                attribute_of(IFINDEX, &[7, 0, 0, 0]),
+                attribute_of(SURVEY_INFO, &parts.concat()),
+            ])
+        };
+        let frequency = attribute_of(1, &2412_u32.to_ne_bytes());
+        let times = [ms(SURVEY_TIME, 90_000), ms(SURVEY_BUSY, 30_000)];
+        let other = survey(&[&[frequency.clone()][..], &times].concat());
+        let in_use = attribute_of(SURVEY_IN_USE, &[]);
+        let own = survey(&[&[frequency.clone(), in_use.clone()][..], &times].concat());
+        let untold = survey(&[frequency, in_use]);
+
+        let datagram = [other.clone(), own.clone(), untold.clone()].concat();
+        let read: Vec<_> = messages(&datagram).map(parse_survey).collect();
+        let busy = Duration::from_secs(30);
+        let told = CarrierTime { on: Duration::from_secs(90), busy };
+        assert_eq!(read, [None, Some(told), None]);
+
+        // A cut message, lengths that are none, and nothing.
+        for cut in 0..own.len() {
+            assert!(messages(&own[..cut]).all(|message| parse_survey(message).is_none()));
+        }
+        for odd in [&[0; 64][..], &[255; 64], &[15, 0, 0, 0, 0, 0]] {
+            assert_eq!(messages(odd).count(), 0);
+        }
+        // The loopback interface is no radio.
+        assert_eq!(carrier(1), None);
     }
 
     #[test]

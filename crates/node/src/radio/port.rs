@@ -29,6 +29,7 @@ use super::{Occupied, Radio, RadioEvent, hints, nl80211};
 use crate::alarm::Alarm;
 use crate::config::{BroadcastRate, PortConfig, PortEntry, PortPlace, Rate};
 use ncmesh_engine::{TxReport, TxResult};
+use ncmesh_stack::CarrierTime;
 use ncmesh_wire::{LongAddress, RadioAddress, ShortAddress};
 use nix::ifaddrs::getifaddrs;
 use std::collections::btree_map::Entry;
@@ -145,6 +146,8 @@ pub struct Port {
     broadcast_rate: Option<nl80211::RateSet>,
     /// Why the rate of broadcasts could not be set.
     rate_problem: Option<String>,
+    /// Frequency of its channel, if it is a radio.
+    channel_mhz: Option<u32>,
     /// Whether the interface could not send when it was looked at last.
     was_in_trouble: bool,
     /// When the radio's settings were asked for last.
@@ -245,6 +248,7 @@ impl Port {
             rate_problem: None,
             was_in_trouble: false,
             looked_at: Instant::now(),
+            channel_mhz: None,
             source: None,
             asked_at: BTreeMap::new(),
             requested: false,
@@ -425,7 +429,12 @@ impl Port {
 
         // An interface that is put into a bridge may look as before, but other ports must know.
         let occupied = self.watch.interface().occupied();
-        let has_moved = core::mem::replace(&mut self.occupied, occupied) != occupied;
+        let mut has_moved = core::mem::replace(&mut self.occupied, occupied) != occupied;
+
+        // Another radio of this node may be on the same channel.
+        let place = self.place().map(|place| place.index);
+        let channel = place.and_then(nl80211::channel).and_then(|channel| channel.frequency_mhz);
+        has_moved |= core::mem::replace(&mut self.channel_mhz, channel) != channel;
 
         let description = self.described();
         if told == self.hints && description == self.description {
@@ -726,6 +735,15 @@ impl Radio for Port {
 
     fn is_up(&self) -> bool {
         self.trouble().is_none() && self.is_bound()
+    }
+
+    fn channel_mhz(&self) -> Option<u32> {
+        self.channel_mhz
+    }
+
+    fn carrier(&self) -> Option<CarrierTime> {
+        // Only radios are asked.
+        self.channel_mhz.and(self.place()).and_then(|place| nl80211::carrier(place.index))
     }
 
     fn locate(config: &PortConfig) -> Option<Occupied> {

@@ -6,6 +6,7 @@ use ncmesh_console::schema::Message;
 use ncmesh_engine::Port;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::topology::Metric;
 use ncmesh_medium::{LossMatrix, MediumConfig, Phy, RadioId};
 use ncmesh_sim::scenario::{Channel, Scenario};
 use ncmesh_sim::{
@@ -525,5 +526,78 @@ fn a_stream_lacks_two_seconds_at_most_when_the_cable_is_pulled() {
             println!("{scheme} {is_seen}: {whole} of 40 s, {:?}", receiver.layers);
             assert!(whole >= 38 && receiver.corrupt == 0, "{scheme} {is_seen}: {receiver:?}");
         }
+    }
+}
+
+/// Two nodes that a slow radio joins directly, and two cables over a third one.
+const DETOUR: &str = r#"
+name = "detour"
+sealed = false
+nodes = ["a", "switch", "b"]
+medium = { phy = "802.11b", bit_rate = "1M" }
+channel = [
+    { name = "north", phy = "802.11a", bit_rate = "54M" },
+    { name = "south", phy = "802.11a", bit_rate = "54M" },
+]
+link = [
+    { from = "a", to = "b", loss = 0.0 },
+    { from = "a", to = "switch", wired = true, channel = "north" },
+    { from = "switch", to = "b", wired = true, channel = "south" },
+]
+protocol.link = { quick_hello_s = 0.1 }
+flow = [{ from = "a", to = "b", warm_up_s = 5, seconds = 20 }]
+"#;
+
+/// A node reaches another over a relay with one radio, or over one with two on two channels whose
+/// links lose a tenth.
+const TWO_RELAYS: &str = r#"
+name = "relays"
+sealed = false
+nodes = ["a", "one", "two", "b"]
+medium = { phy = "802.11b", bit_rate = "2M" }
+channel = [{ name = "up" }]
+link = [
+    { from = "a", to = "one", loss = 0.0 },
+    { from = "one", to = "b", loss = 0.0 },
+    { from = "a", to = "two", loss = 0.1 },
+    { from = "two", to = "b", loss = 0.1, channel = "up" },
+]
+protocol.link = { quick_hello_s = 0.1 }
+flow = [{ from = "a", to = "b", warm_up_s = 5, seconds = 20 }]
+"#;
+
+/// Returns the first hop from the first node to the last once links are measured.
+fn first_hop(text: &str) -> usize {
+    let scenario = Scenario::parse(text, "", Path::new("")).unwrap();
+    let config = SimulationConfig::from_scenario(&scenario).unwrap();
+    let nodes = config.names.len();
+    let mut sim = Simulation::new(config).unwrap();
+    sim.run_for(Duration::from_secs(20));
+    let last = node_id(nodes - 1);
+    let topology = sim.host(0).stack().unwrap().topology();
+    let hop = topology.next_hop(node_id(0), last, Metric::Unicast).unwrap();
+    (0..nodes).find(|node| node_id(*node) == hop).unwrap()
+}
+
+#[test]
+fn two_quick_hops_are_taken_rather_than_a_slow_one() {
+    assert_eq!(first_hop(DETOUR), 1);
+    for scheme in ["forward", "braid"] {
+        let carried = throughput(&outcome_of(DETOUR, scheme, 300));
+        println!("{scheme}: {carried}");
+        assert!(carried > 5e6, "{scheme}: {carried} by cables, where the radio has 1 Mbit/s");
+    }
+}
+
+#[test]
+fn a_relay_on_two_channels_is_preferred_to_one_on_one() {
+    assert_eq!(first_hop(TWO_RELAYS), 2);
+    let alone = TWO_RELAYS.replace("    { from = \"a\", to = \"two\", loss = 0.1 },\n", "");
+    assert_ne!(alone, TWO_RELAYS);
+    for scheme in ["forward", "braid"] {
+        let one = throughput(&outcome_of(&alone, scheme, 300));
+        let two = throughput(&outcome_of(TWO_RELAYS, scheme, 300));
+        println!("{scheme}: {one} over one radio, {two} over two");
+        assert!(two > 1.2 * one, "{scheme}: {one} over one radio, {two} over two");
     }
 }

@@ -22,6 +22,7 @@ use exposure::Airtimes;
 pub(crate) use exposure::HIDDEN;
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
+use ncmesh_engine::topology::LONG_FRAME as COMPARED;
 use ncmesh_wire::{LongAddress, NodeId, RadioAddress, ShortAddress, StartId, Versions};
 use neighbour::Neighbour;
 use rand_chacha::ChaCha8Rng;
@@ -75,9 +76,6 @@ const GREETED: Duration = Duration::from_secs(30);
 
 /// Most nodes of which a hello says how well they are heard on its port.
 pub(crate) const MAX_HEARD_BACK: usize = 8;
-/// Length of the frame by which ports are compared, bytes.
-const LONG: usize = 1000;
-
 /// The part of a hello about the port that it is sent on, if its sender has several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OnPort {
@@ -362,8 +360,13 @@ impl Link {
         if neighbour.missed(now) > 0 {
             return Some(f64::INFINITY);
         }
-        let airtime = self.airtime(LONG).unwrap_or(self.per_byte * LONG as u32);
+        let airtime = self.long_airtime().unwrap_or(self.per_byte * COMPARED as u32);
         Some(airtime.as_secs_f64() / neighbour.both_ways())
+    }
+
+    /// Returns how long the frame takes by which ports are compared, if that is known.
+    pub(crate) fn long_airtime(&self) -> Option<Duration> {
+        self.airtime(COMPARED)
     }
 
     /// Returns whether no later frame of a neighbour was heard on this port, although one was on

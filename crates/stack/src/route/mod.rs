@@ -18,6 +18,7 @@ mod doubt;
 mod hearer;
 mod names;
 mod own;
+mod ports;
 pub(crate) mod profile;
 mod question;
 mod repair;
@@ -36,6 +37,7 @@ use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_engine::topology::{LinkState, Links, Profile, SharedStates, Topology};
 use ncmesh_engine::{Context, Malformed};
 use ncmesh_wire::{NodeId, Reader, Record};
+use ports::PortsWatch;
 use profile::{KEY_LEN, Signing};
 use question::List;
 pub(crate) use question::{Compare, States, Wanted};
@@ -79,6 +81,7 @@ pub struct Route {
     /// Whether the whole mesh must be told the whole state: a version of it goes round that we
     /// never told, or our profile has changed.
     is_unlike_told: bool,
+    ports: PortsWatch,
     /// Link states that others were told in the name of this node.
     belied: Belied,
     names: Names,
@@ -150,6 +153,7 @@ impl Route {
             seq: 0,
             announced_at: None,
             is_unlike_told: false,
+            ports: PortsWatch::default(),
             belied: Belied::default(),
             names: Names::default(),
             leaps: Leaps::default(),
@@ -205,9 +209,10 @@ impl Route {
         self.pinned
     }
 
-    /// Tells another profile from now on, with the next announcement.
+    /// Tells another profile from now on, with the next announcement. The ports stay.
     pub(crate) fn set_profile(&mut self, profile: Profile) {
-        let profile = self.trust.permitted(profile);
+        let ports = self.profile.ports.clone();
+        let profile = Profile { ports, ..self.trust.permitted(profile) };
         if self.profile != profile {
             self.profile = profile;
             self.is_unlike_told = true;
@@ -263,6 +268,15 @@ impl Route {
         if now >= self.next_sweep {
             self.next_sweep = now + SWEEP;
             self.sweep(now);
+        }
+
+        // Where no node tells ports, all links count alike.
+        let told = &self.profile.ports;
+        if (link.are_several() || !told.is_empty() || self.topology.tells_ports())
+            && let Some(ports) = self.ports.look(told, link, self.longest, now)
+        {
+            self.profile.ports = ports;
+            self.is_unlike_told = true;
         }
 
         // A lost neighbour is news at once. Other changes wait for the next look at our links.

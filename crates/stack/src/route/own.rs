@@ -96,8 +96,11 @@ impl Route {
         let changed = changes(&self.base, &hears);
         let changed = changed.filter(|(_, by)| by.matters(far_change) || by.is_gone());
         let changed = changed.map(|(node, by)| (node, by, self.detour(node, &hears)));
-        let essential: Vec<(NodeId, Deliveries, f64)> =
-            changed.filter(|(_, by, detour)| 1.0 / by.high() <= DETOUR * detour).collect();
+        let airtime = |node| self.topology.airtime(node, self.me);
+        let is_essential = |(node, by, detour): &(NodeId, Deliveries, f64)| {
+            airtime(*node) / by.high() <= DETOUR * detour
+        };
+        let essential: Vec<(NodeId, Deliveries, f64)> = changed.filter(is_essential).collect();
 
         let told = self.topology.state(self.me);
         let many_steps = told.is_some_and(|told| self.seq - told.base >= MOST_STEPS);
@@ -137,11 +140,12 @@ impl Route {
         }
     }
 
-    /// Returns the ETX of the best way from `node` to here over one other neighbour.
+    /// Returns the length of the best way from `node` to here over one other neighbour.
     fn detour(&self, node: NodeId, hears: &Links) -> f64 {
         let over = |(via, last): (&NodeId, &f64)| {
-            let first = self.topology.delivery(node, *via);
-            if *via == node { f64::INFINITY } else { 1.0 / first + 1.0 / last }
+            let first = self.topology.airtime(node, *via) / self.topology.delivery(node, *via);
+            let last = self.topology.airtime(*via, self.me) / last;
+            if *via == node { f64::INFINITY } else { first + last }
         };
         hears.iter().map(over).fold(f64::INFINITY, f64::min)
     }

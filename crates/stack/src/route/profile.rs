@@ -2,12 +2,13 @@
 //! each part of it.
 
 use ncmesh_engine::Malformed;
-use ncmesh_engine::topology::{Position, Profile};
+use ncmesh_engine::port::MAX_PORTS;
+use ncmesh_engine::topology::{Pace, Position, Profile, ToldPort, ToldPorts};
 use ncmesh_wire::identity::{PublicKey, Signature};
 use ncmesh_wire::layout::{Is, Part};
 use ncmesh_wire::prefix::Prefixes;
-use ncmesh_wire::record::{Named, bits, field};
-use ncmesh_wire::{Reader, Record, Writer, record};
+use ncmesh_wire::record::{Named, bits, field, group};
+use ncmesh_wire::{NodeId, Reader, Record, Writer, record};
 
 /// Numbers of both signs are told as their difference from the smallest: of a plan...
 const ORIGIN: u32 = 1 << 31;
@@ -28,6 +29,8 @@ record! {
     /// The parts that there are.
     struct Given {
         byte {
+            /// whether ports follow
+            ports: bool = bits(32, "profile.ports", "With ports"),
             /// whether the key that made the signature follows it
             keyed: bool = bits(16, "profile.keyed", "With key"),
             /// whether a signature of the state follows
@@ -66,12 +69,45 @@ record! {
     }
 }
 
+/// A port in a frame.
+struct PortRecord(ToldPort);
+
+/// All ports in a frame.
+struct PortsRecord {
+    ports: Vec<PortRecord>,
+}
+
+record! {
+    impl PortRecord as PortRecord { 0: ToldPort { channel, pace, reaches } } => PortRecord {
+        0: ToldPort { channel, pace: Pace(pace), reaches },
+    } {
+        /// number of its channel, which is shared by ports of the origin that tell the same
+        channel: u8 = field("port.channel", "Channel").within(1, MAX_PORTS as u64),
+        /// airtime of a frame of 1,000 bytes: 1 is 1 us, and each 4 more double it; 0 is not known
+        pace: u8 = field("port.pace", "Pace") => pace.0,
+        /// how many follow
+        count: u8 = field("port.count", "Neighbours") => reaches.len() as u8,
+        /// that is reached by it; by the first port also those that no port names
+        reaches: Vec<NodeId> as many as count = field("port.reaches", "Neighbour"),
+    }
+}
+
+record! {
+    impl PortsRecord as PortsRecord { ports } {
+        /// how many follow
+        count: u8 = field("profile.port_count", "Ports").within(1, MAX_PORTS as u64)
+            => ports.len() as u8,
+        ports: Vec<PortRecord> as many as count = group("port", "Port", "Port on {port.channel}"),
+    }
+}
+
 /// Parts of a profile.
 pub(super) const PARTS: &[Part] = &[
     Part::Include(Given::PARTS),
     Part::When(Is("profile.plan", 1), Plan::PARTS),
     Part::When(Is("profile.earth", 1), Earth::PARTS),
     Part::When(Is("profile.announces", 1), Prefixes::PARTS),
+    Part::When(Is("profile.ports", 1), PortsRecord::PARTS),
     Part::When(Is("profile.signed", 1), &[SIGNATURE.part::<Signature>(SIGNATURE_DOC)]),
     Part::When(Is("profile.keyed", 1), &[KEY.part::<PublicKey>(KEY_DOC)]),
 ];
@@ -102,7 +138,15 @@ pub(super) fn len(profile: &Profile, is_signed: bool) -> usize {
     };
     let prefixes = &profile.prefixes;
     let lists = if prefixes.is_empty() { 0 } else { Prefixes::written_len(prefixes) };
-    Given::LEN + position + lists + if is_signed { Signature::LEN } else { 0 }
+    let ports = &profile.ports;
+    let ports = if ports.is_empty() { 0 } else { PortsRecord::LEN + ports_len(ports) };
+    Given::LEN + position + lists + ports + if is_signed { Signature::LEN } else { 0 }
+}
+
+/// Returns the length of ports without their number, bytes.
+fn ports_len(ports: &ToldPorts) -> usize {
+    let len = |port: &ToldPort| PortRecord::LEN + size_of::<NodeId>() * port.reaches.len();
+    ports.ports.iter().map(len).sum()
 }
 
 /// Appends a profile.
@@ -110,6 +154,7 @@ pub(super) fn write(w: &mut Writer<'_>, profile: &Profile, signing: Option<Signi
     let above = |number: i32, zero: u32| zero.wrapping_add_signed(number);
     let key = signing.and_then(|signing| signing.key);
     let given = Given {
+        ports: !profile.ports.is_empty(),
         keyed: key.is_some(),
         signed: signing.is_some(),
         announces: !profile.prefixes.is_empty(),
@@ -133,6 +178,10 @@ pub(super) fn write(w: &mut Writer<'_>, profile: &Profile, signing: Option<Signi
 
     if given.announces {
         Prefixes::write(&profile.prefixes, w);
+    }
+    if given.ports {
+        let ports = profile.ports.ports.iter().cloned().map(PortRecord).collect();
+        PortsRecord { ports }.put(w);
     }
     if let Some(Signing { signature, .. }) = signing {
         SIGNATURE.put(&signature, w);
@@ -160,10 +209,12 @@ pub(super) fn read(r: &mut Reader<'_>) -> Result<Signed, Malformed> {
 
     // Presence was told by flags, so a missing field costs no byte.
     let prefixes = if given.announces { Prefixes::read(r)?.0 } else { Vec::new() };
+    let ports = if given.ports { PortsRecord::read(r)?.ports } else { Vec::new() };
+    let ports = ToldPorts { ports: ports.into_iter().map(|port| port.0).collect() };
     let signature = if given.signed { Some(SIGNATURE.read(r)?) } else { None };
     let key = if given.keyed { Some(KEY.read(r)?) } else { None };
     let signing = signature.map(|signature| Signing { signature, key });
-    Ok(Signed { profile: Profile { position, prefixes }, signing })
+    Ok(Signed { profile: Profile { position, prefixes, ports }, signing })
 }
 
 #[cfg(test)]
@@ -187,7 +238,8 @@ mod tests {
             let v4 = v4.into_iter().map(|(a, len)| Ipv4Net::new(a.into(), len).unwrap().into());
             let v6 = v6.into_iter().map(|(a, len)| Ipv6Net::new(a.into(), len).unwrap().into());
             let prefixes = v4.chain(v6).map(|prefix: IpNet| prefix.trunc()).collect();
-            let profile = Profile { position: Position::earth(1.0, 2.0), prefixes };
+            let position = Position::earth(1.0, 2.0);
+            let profile = Profile { position, prefixes, ..Profile::default() };
             let out = written(&profile);
             prop_assert_eq!(out.len(), len(&profile, false));
             let signed = Signed { profile, signing: None };
@@ -198,16 +250,37 @@ mod tests {
         }
     }
 
+    /// The golden vector of the wire format.
+    #[test]
+    fn golden_ports() {
+        let radio = ToldPort { channel: 1, pace: Pace(53), reaches: Vec::new() };
+        let cable = ToldPort { channel: 3, pace: Pace(14), reaches: vec![NodeId(7), NodeId(9)] };
+        let ports = ToldPorts { ports: vec![radio, cable] };
+        let profile = Profile { ports, ..Profile::default() };
+        let out = written(&profile);
+        assert_eq!(out, [0x20, 2, 1, 53, 0, 3, 14, 2, 0, 7, 0, 9]);
+        assert_eq!(out.len(), len(&profile, false));
+        let signed = Signed { profile, signing: None };
+        assert_eq!(read(&mut Reader::new(&out)), Ok(signed));
+
+        // A count that nothing follows, no port at all, more than there may be, no such channel.
+        for bad in
+            [&out[..11], &[0x20, 0], &[&[0x20, 9][..], &[1; 99]].concat(), &[0x20, 1, 9, 1, 0]]
+        {
+            assert_eq!(read(&mut Reader::new(bad)), Err(Malformed), "{bad:?}");
+        }
+    }
+
     #[test]
     fn prefixes_that_cannot_be_are_malformed() {
-        let seven = Profile { prefixes: vec!["10.0.0.0/7".parse().unwrap()], position: None };
+        let seven = Profile { prefixes: vec!["10.0.0.0/7".parse().unwrap()], ..Profile::default() };
         assert_eq!(written(&seven), [4, 1, 0, 7, 10, 0, 0, 0]);
         // Bits beyond the length say nothing.
         let more = [4, 1, 0, 7, 11, 0, 0, 9];
         let signed = Signed { profile: seven, signing: None };
         assert_eq!(read(&mut Reader::new(&more)), Ok(signed));
         let many = [&[4, 33, 0][..], &[0; 33 * 5]].concat();
-        for bad in [&many[..], &[4, 1, 0, 33, 10, 0, 0, 0], &[0x20], &[0x10], &[1 | 2]] {
+        for bad in [&many[..], &[4, 1, 0, 33, 10, 0, 0, 0], &[0x40], &[0x10], &[1 | 2]] {
             assert_eq!(read(&mut Reader::new(bad)), Err(Malformed), "{bad:?}");
         }
     }

@@ -61,7 +61,8 @@ pub fn around(
     let costs = usable.filter_map(|node| {
         let to = cx.topology.delivery(cx.me, node);
         let back = cx.topology.delivery(node, cx.me);
-        Some((paths.etx(node)? + 1.0 / metric.success(to, back), node))
+        let airtime = cx.topology.airtime(cx.me, node);
+        Some((paths.etx(node)? + airtime / metric.success(to, back), node))
     });
 
     let finite = costs.filter(|(cost, _)| cost.is_finite());
