@@ -125,6 +125,7 @@ return {
                           { "group", "profile", "Profile", "Profile",
                             {
                               { "byte",
+                                { "bits", "profile.ports", "With ports", 0x20 },
                                 { "bits", "profile.keyed", "With key", 0x10 },
                                 { "bits", "profile.signed", "Signed", 0x08 },
                                 { "bits", "profile.announces", "Announces", 0x04 },
@@ -167,6 +168,27 @@ return {
                                         {
                                           { "number", "v6.length", "Length", 1, max = 128 },
                                           { "bytes", "v6.address", "Address", fixed = 16 },
+                                        },
+                                      },
+                                    },
+                                  },
+                                },
+                              },
+                              { "when", "profile.ports", 1,
+                                {
+                                  { "number", "profile.port_count", "Ports", 1, min = 1, max = 8 },
+                                  { "repeat", "profile.port_count",
+                                    {
+                                      { "group", "port", "Port", "Port on {port.channel}",
+                                        {
+                                          { "number", "port.channel", "Channel", 1, min = 1,
+                                            max = 8,
+                                          },
+                                          { "number", "port.pace", "Pace", 1 },
+                                          { "number", "port.count", "Neighbours", 1 },
+                                          { "repeat", "port.count",
+                                            { { "number", "port.reaches", "Neighbour", 2 } },
+                                          },
                                         },
                                       },
                                     },

@@ -27,7 +27,9 @@ fn the_base_is_whole_over_two_hops_that_lose_fifteen_percent() {
         return;
     }
     let nodes = mesh(&segment, dir.path(), &["", "", ""]);
-    [1, 3].map(|host| segment.ip(host, "link set lo up"));
+    for host in [1, 3] {
+        segment.ip(host, "link set lo up");
+    }
 
     // One stream of two layers from n1 to n3.
     let send = ["stream", "send", "--group", "tv", "--no-wait"];
