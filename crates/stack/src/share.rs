@@ -511,7 +511,9 @@ mod tests {
         // Control takes more than all may: data still moves, a little.
         let all = share_of_all(0.1, 0.4);
         assert!((0.41..0.43).contains(&all), "{all}");
-        assert!(share_of_all(1.0, 0.0) > 0.99);
+        // Without a bound only the share of the file holds it, in a fifth of its turns.
+        let all = share_of_all(1.0, 0.0);
+        assert!((0.89..0.91).contains(&all), "{all}");
     }
 
     /// Sends a file as fast as it may for 20 s, in which the driver tells each second that foreign
