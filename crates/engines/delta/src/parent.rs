@@ -8,22 +8,19 @@
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::FadingShare;
-use ncmesh_engine::toolkit::hop::{self, ChoicePolicy, Handled, Ways};
+use ncmesh_engine::toolkit::hop::{self, Avoided, ChoicePolicy, Handled, Ways};
 use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_wire::NodeId;
-use std::collections::BTreeMap;
 
 /// Paths count both directions.
 const METRIC: Metric = Metric::Unicast;
 /// Time without a frame of the parent after which it is avoided: five reports, which come without
 /// a packet, too.
 pub(crate) const GONE_AFTER: Duration = Duration::from_millis(1000);
-/// Time for which a parent is avoided.
+/// Time for which a parent is avoided. A stream cannot wait as a file can until it is tried again.
 const AVOIDED_FOR: Duration = Duration::from_secs(8);
 /// Factor on the length of ways over a node that is avoided: the only way is still one.
 const AVOIDED: f64 = 8.0;
-/// Nodes that are avoided at most.
-const MAX_AVOIDED: usize = 16;
 /// When another parent takes the place of the present one.
 const CHOICE: ChoicePolicy = ChoicePolicy { better: 1.3, lasting: Duration::from_secs(3) };
 /// Time for which a link that the parent proved counts as what it was.
@@ -69,11 +66,18 @@ struct Way {
 }
 
 /// Chooses the parent of one stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Choice {
     pub parent: Option<Parent>,
-    avoided: BTreeMap<NodeId, Instant>,
+    avoided: Avoided,
     choice: hop::Choice,
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        let avoided = Avoided::lasting(AVOIDED_FOR);
+        Self { parent: None, avoided, choice: hop::Choice::default() }
+    }
 }
 
 impl Choice {
@@ -84,7 +88,7 @@ impl Choice {
 
     /// Notes a frame of a node with this number.
     pub(crate) fn hear(&mut self, node: NodeId, number: u16, now: Instant) {
-        self.avoided.remove(&node);
+        self.avoided.forgive(node);
         if let Some(parent) = self.parent.as_mut().filter(|parent| parent.node == node) {
             let before = parent.handled.map_or(number.wrapping_sub(1), |handled| handled.number);
             let sent = number.wrapping_sub(before);
@@ -120,14 +124,10 @@ impl Choice {
         source: NodeId,
         is_child: impl Fn(NodeId) -> bool,
     ) -> bool {
-        // A parent that fell silent is avoided for a while. The list is bounded, so silence of many
-        // neighbours at once is not all kept.
-        self.avoided.retain(|_, until| *until > cx.now);
+        // A parent that fell silent is avoided for a while.
         let silent = self.parent.filter(|parent| cx.now.since(parent.heard_at) >= GONE_AFTER);
-        if let Some(parent) = silent
-            && self.avoided.len() < MAX_AVOIDED
-        {
-            self.avoided.insert(parent.node, cx.now + AVOIDED_FOR);
+        if let Some(parent) = silent {
+            self.avoided.avoid(parent.node, cx.now);
         }
 
         // The length of the way over each neighbour that hears this node.
@@ -141,7 +141,7 @@ impl Choice {
             let success = METRIC.success(there, back);
             let link = cx.topology.airtime(*node, cx.me) / success;
             let etx = paths.etx(*node).filter(|_| success > 0.0)? + link;
-            let is_free = !self.leads_over_avoided(&paths, *node);
+            let is_free = !self.leads_over_avoided(&paths, *node, cx.now);
 
             // A way through this node, or through its children, would be a circle.
             let is_loop = leads_over(&paths, *node, |at| at == cx.me);
@@ -199,8 +199,9 @@ impl Choice {
         parent.map_or(0.0, |parent| parent.back)
     }
 
-    fn leads_over_avoided(&self, paths: &Paths, node: NodeId) -> bool {
-        !self.avoided.is_empty() && leads_over(paths, node, |at| self.avoided.contains_key(&at))
+    fn leads_over_avoided(&self, paths: &Paths, node: NodeId, now: Instant) -> bool {
+        let is_avoided = |at| self.avoided.contains(at, now);
+        self.avoided.has_any(now) && leads_over(paths, node, is_avoided)
     }
 }
 

@@ -11,23 +11,36 @@ use crate::topology::{Metric, Paths};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
-/// Time for which a neighbour is avoided. Then it is tried again, so that links which were bad for
+/// Time for which a neighbour is avoided, if nothing else is said. Then it is tried again, so that links which were bad for
 /// a while come back. That costs seconds if it still is bad.
 const AVOIDED: Duration = Duration::from_secs(30);
 /// Most neighbours that are kept. Of more, the one that was avoided first is tried again.
 const MAX_AVOIDED: usize = 64;
 
 /// Neighbours that are avoided as next hops, each for a while.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Avoided {
     until: BTreeMap<NodeId, Instant>,
+    lasting: Duration,
+}
+
+impl Default for Avoided {
+    fn default() -> Self {
+        Self::lasting(AVOIDED)
+    }
 }
 
 impl Avoided {
+    /// Returns an empty list, on which neighbours stay for so long.
+    #[must_use]
+    pub fn lasting(lasting: Duration) -> Self {
+        Self { until: BTreeMap::new(), lasting }
+    }
+
     /// Avoids a neighbour from now on.
     pub fn avoid(&mut self, node: NodeId, now: Instant) {
         make_room(&mut self.until, &node, MAX_AVOIDED, |until| *until);
-        self.until.insert(node, now + AVOIDED);
+        self.until.insert(node, now + self.lasting);
     }
 
     /// Avoids a neighbour no longer. Returns whether it was kept.
