@@ -63,6 +63,7 @@ impl LocalReceiver {
     pub(crate) fn receive(&mut self, packet: &Packet) {
         let bytes = packet.bytes.len();
         self.received_in_slot = self.received_in_slot.saturating_add(1);
+        self.shortfall.receive(packet.layer, packet.seq, &mut self.counters);
         self.counters.packets[packet.layer] += 1;
         self.counters.bytes[packet.layer] += bytes as u64;
         self.length.add(bytes as f64);

@@ -16,6 +16,8 @@ use std::collections::VecDeque;
 const SPANS: usize = 3;
 /// Shortest span. Announcements that follow each other faster say nothing of rates.
 const MIN_SPAN: Duration = Duration::from_secs(2);
+/// Most packets of a layer that are known to have overtaken the next announcement.
+const MAX_AHEAD: usize = 1 << 16;
 /// Share of a rate from which on another counts as no less.
 const NEARLY: f64 = 0.95;
 
@@ -49,41 +51,77 @@ pub fn minimum_bps(utility: &UtilityConfig) -> Result<f64, StreamError> {
     }))
 }
 
-/// Counts what is missing of a stream, from one announcement to the next.
-#[derive(Clone, Copy, Debug, Default)]
+/// Counts what is missing of a stream. Packets are numbered as they enter it, so of each that came
+/// it is known whether an announcement has counted it.
+#[derive(Clone, Debug, Default)]
 pub struct Shortfall {
-    before: Option<Counts>,
+    /// Packets of each layer that had entered at the first announcement and at the latest, modulo
+    /// 2^32.
+    counted: Option<Counted>,
+    /// Packets that came, of those that entered between these two.
+    came: [u64; LAYERS],
+    /// Numbers of packets that no announcement has counted yet: they overtook it.
+    ahead: [VecDeque<u32>; LAYERS],
 }
 
-/// Counts at the latest announcement.
+/// Packets of each layer that had entered the stream.
 #[derive(Clone, Copy, Debug)]
-struct Counts {
-    /// Packets that had entered, modulo 2^32.
-    sent: [u32; LAYERS],
-    /// Packets that had come before the first announcement.
-    early: [u64; LAYERS],
+struct Counted {
+    first: [u32; LAYERS],
+    latest: [u32; LAYERS],
+}
+
+/// Returns whether a packet entered before as many had entered, modulo 2^32.
+fn is_before(number: u32, entered: u32) -> bool {
+    entered.wrapping_sub(number).wrapping_sub(1) < 1 << 31
 }
 
 impl Shortfall {
-    /// Takes the packets of each layer that have entered the stream. `counters` says what has come.
-    pub fn handle_announcement(&mut self, sent: &[u32], counters: &mut Receiving) {
-        // A frame names as many layers as there are. The others have sent nothing.
-        let mut padded = [0; LAYERS];
-        padded.iter_mut().zip(sent).for_each(|(padded, sent)| *padded = *sent);
-
-        // Packets that came before the first announcement are not among those that it counts.
-        let early = self.before.map_or(counters.packets, |before| before.early);
-        if let Some(before) = self.before {
-            for layer in 0..LAYERS {
-                // Counts wrap at 32 bits, and their difference is right across the wrap.
-                let more = padded[layer].wrapping_sub(before.sent[layer]);
-                counters.offered[layer] += u64::from(more);
-                let came = counters.packets[layer].saturating_sub(early[layer]);
-                counters.missing[layer] = counters.offered[layer].saturating_sub(came);
+    /// Notes a packet that came. Whatever lies far ahead is of a source that lies: of too many, the
+    /// oldest is forgotten.
+    pub fn receive(&mut self, layer: usize, number: u32, counters: &mut Receiving) {
+        match self.counted {
+            Some(counted) if is_before(number, counted.latest[layer]) => {
+                self.came[layer] += u64::from(!is_before(number, counted.first[layer]));
+                self.tell(layer, counters);
+            }
+            _ => {
+                let ahead = &mut self.ahead[layer];
+                if ahead.len() >= MAX_AHEAD {
+                    ahead.pop_front();
+                }
+                ahead.push_back(number);
             }
         }
+    }
 
-        self.before = Some(Counts { sent: padded, early });
+    /// Takes the packets of each layer that have entered the stream.
+    pub fn handle_announcement(&mut self, sent: &[u32], counters: &mut Receiving) {
+        // A frame names as many layers as there are. The others have sent nothing.
+        let mut latest = [0; LAYERS];
+        latest.iter_mut().zip(sent).for_each(|(padded, sent)| *padded = *sent);
+
+        let before = self.counted.unwrap_or(Counted { first: latest, latest });
+        for (layer, entered) in latest.into_iter().enumerate() {
+            // Counts wrap at 32 bits, and their difference is right across the wrap.
+            let more = entered.wrapping_sub(before.latest[layer]);
+            counters.offered[layer] += u64::from(more);
+
+            // Those that came before the first announcement are not among those that it counts,
+            // unless they overtook it.
+            let came = &mut self.came[layer];
+            self.ahead[layer].retain(|number| {
+                let is_counted = is_before(*number, entered);
+                *came += u64::from(is_counted && !is_before(*number, before.first[layer]));
+                !is_counted
+            });
+            self.tell(layer, counters);
+        }
+        self.counted = Some(Counted { first: before.first, latest });
+    }
+
+    fn tell(&self, layer: usize, counters: &mut Receiving) {
+        counters.missing[layer] = counters.offered[layer].saturating_sub(self.came[layer]);
     }
 }
 
@@ -176,7 +214,8 @@ impl Receiver {
 
     /// Counts a packet.
     pub fn receive(&mut self, arrival: &Arrival, now: Instant) {
-        let Arrival { layer, bytes, .. } = *arrival;
+        let Arrival { layer, bytes, number, .. } = *arrival;
+        self.shortfall.receive(layer, number, &mut self.counters);
         self.counters.packets[layer] += 1;
         self.counters.bytes[layer] += bytes as u64;
         self.order[layer].note(arrival);
@@ -250,33 +289,62 @@ impl Receiver {
 mod tests {
     use super::*;
 
+    /// Returns what was offered and what is missing, of the first two layers.
+    fn counts(receiver: &Receiver) -> [[u64; 2]; 2] {
+        let status = receiver.status(Some(NodeId(1)));
+        [status.offered, status.missing].map(|layers| [layers[0], layers[1]])
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_nanos(seconds * 1_000_000_000)
+    }
+
+    fn receive(receiver: &mut Receiver, numbers: impl IntoIterator<Item = u32>) {
+        for number in numbers {
+            let age = Duration::from_millis(20);
+            receiver.receive(&Arrival { layer: 0, bytes: 100, number, age }, at(1));
+        }
+    }
+
     #[test]
     fn what_is_missing_is_counted_from_the_first_announcement_on() {
         let mut receiver = Receiver::new(0.0);
-        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
-        let counts = |receiver: &Receiver| {
-            let status = receiver.status(Some(NodeId(1)));
-            [status.offered, status.missing].map(|layers| [layers[0], layers[1]])
-        };
-        let receive = |receiver: &mut Receiver, numbers: core::ops::Range<u32>| {
-            for number in numbers {
-                let age = Duration::from_millis(20);
-                receiver.receive(&Arrival { layer: 0, bytes: 100, number, age }, at(1));
-            }
-        };
         receive(&mut receiver, 0..3);
-        receiver.handle_announcement(&[u32::MAX, 7], at(1));
+        receiver.handle_announcement(&[3, 7], at(1));
         assert_eq!(counts(&receiver), [[0, 0], [0, 0]]);
         receive(&mut receiver, 3..11);
-        receiver.handle_announcement(&[9, 17], at(6));
+        receiver.handle_announcement(&[13, 17], at(6));
         assert_eq!(counts(&receiver), [[10, 10], [2, 10]]);
         receive(&mut receiver, 11..13);
-        receiver.handle_announcement(&[9, 17], at(11));
+        assert_eq!(counts(&receiver), [[10, 10], [0, 10]], "they were late");
+        receiver.handle_announcement(&[13, 17], at(11));
         assert_eq!(counts(&receiver), [[10, 10], [0, 10]]);
 
         let timeliness = receiver.status(None).timeliness.unwrap();
         assert!((0.018..0.022).contains(&timeliness.delay_p99_s[0]), "{timeliness:?}");
         assert_eq!(timeliness.delay_p99_s[1], 0.0, "nothing came");
         assert_eq!(timeliness.out_of_order, [0; LAYERS]);
+    }
+
+    #[test]
+    fn packets_that_overtake_an_announcement_are_not_missing() {
+        // The counts wrap meanwhile.
+        let start = u32::MAX - 4;
+        let number = |i: u32| start.wrapping_add(i);
+        let mut receiver = Receiver::new(0.0);
+        receive(&mut receiver, (0..30).map(number));
+        receiver.handle_announcement(&[number(10)], at(1));
+        assert_eq!(counts(&receiver), [[0, 0], [0, 0]]);
+
+        // Twenty more are counted; all of them came, and of ten further ones one did not.
+        receiver.handle_announcement(&[number(30)], at(6));
+        assert_eq!(counts(&receiver), [[20, 0], [0, 0]]);
+        receive(&mut receiver, (30..39).map(number));
+        receiver.handle_announcement(&[number(40)], at(11));
+        assert_eq!(counts(&receiver), [[30, 0], [1, 0]]);
+
+        // One from before the first announcement was not counted, so it makes up for none.
+        receive(&mut receiver, [number(9)]);
+        assert_eq!(counts(&receiver), [[30, 0], [1, 0]]);
     }
 }
