@@ -33,7 +33,7 @@
 //! weight 1, so that it can grow.
 //!
 //! A user may bound what all frames take of a channel together, control and those heard of other
-//! nodes included. Control is counted, but never held: data waits for it.
+//! nodes included. Control is counted, but never held: data has what it leaves.
 //!
 //! Where no other service was heard, nothing of this applies but the bounds that users set.
 //! Nothing is negotiated. A neighbour that tells of services that are not there costs this node
@@ -91,7 +91,7 @@ const BURST: Duration = Duration::from_millis(10);
 /// file is 2 % slower for it.
 const ANSWER: f64 = 0.9;
 /// Time by which data waits longer than for the last frame, at most, where all frames together took
-/// more than they may: control alone must not hold data for good.
+/// more than they may: the data of others must not hold it for good.
 const MOST_DEBT: Duration = Duration::from_secs(1);
 /// Time for which the word of a neighbour counts, which comes with each of its hellos.
 const TOLD: Duration = Duration::from_millis(2500);

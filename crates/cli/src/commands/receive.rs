@@ -40,16 +40,12 @@ pub(crate) fn run(remote: &Remote, args: &ReceiveArgs) -> Result<(), Failure> {
                 seen.insert(transfer.id.clone());
                 let is_complete = transfer.state == State::Complete;
                 if args.stdout && is_complete {
-                    match &transfer.path {
-                        Some(path) if path.is_dir() => {
-                            show::note(&format!(
-                                "{} is a directory: it stays there",
-                                path.display()
-                            ));
-                            continue;
-                        }
-                        _ => return write_out(&transfer),
+                    let path = transfer.path.unwrap_or_default();
+                    if !path.is_dir() {
+                        return write_out(&path);
                     }
+                    show::note(&format!("{} is a directory: it stays there", path.display()));
+                    continue;
                 }
                 let read_on = report(remote, &transfer)?;
                 if !read_on || args.once && is_complete {
@@ -63,10 +59,9 @@ pub(crate) fn run(remote: &Remote, args: &ReceiveArgs) -> Result<(), Failure> {
 }
 
 /// Writes the contents of a received file to standard output.
-fn write_out(transfer: &Transfer) -> Result<(), Failure> {
-    let path = transfer.path.clone().unwrap_or_default();
+fn write_out(path: &Path) -> Result<(), Failure> {
     let failed = |e: io::Error| Failure::new(Kind::File, format!("{}: {e}", path.display()));
-    let mut file = File::open(&path).map_err(failed)?;
+    let mut file = File::open(path).map_err(failed)?;
     match io::copy(&mut file, &mut io::stdout().lock()) {
         // The reader has enough.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -132,7 +132,8 @@ fn place(
 }
 
 impl Place<'_> {
-    /// Places a file whose bytes begin at `begin` of the part.
+    /// Places a file whose bytes begin at `begin` of the part, unless it is there already: placed
+    /// by an earlier look, or before a restart.
     fn file(
         &mut self,
         parent: &Path,
@@ -141,6 +142,10 @@ impl Place<'_> {
         contents: &Contents,
         begin: u64,
     ) -> io::Result<()> {
+        if self.is_placed(parent, name, contents, begin)? {
+            return Ok(());
+        }
+
         let aside = Places::new(self.flow).aside;
         let file = self.inbox.create(&aside)?;
         space::check(&file, self.used, contents.carried(), self.limits)?;
@@ -161,34 +166,44 @@ impl Place<'_> {
     /// Copies the extents of a file from the part.
     fn copy(&self, file: &File, contents: &Contents, begin: u64) -> io::Result<()> {
         file.set_len(contents.size)?;
+        self.each_chunk(contents, begin, |at, chunk| file.write_all_at(chunk, at).map(|()| true))?;
+        Ok(())
+    }
+
+    /// Reads the extents of a file from the part, and hands over each chunk with its place in the
+    /// file, while `takes` returns true. Returns whether it always did.
+    fn each_chunk(
+        &self,
+        contents: &Contents,
+        begin: u64,
+        mut takes: impl FnMut(u64, &[u8]) -> io::Result<bool>,
+    ) -> io::Result<bool> {
         let mut from = begin;
-        let mut chunk = vec![0; CHUNK];
+        let mut buffer = vec![0; CHUNK];
         for extent in &contents.extents {
             let mut done = 0;
             while done < extent.len {
-                let len = chunk.len().min(usize::try_from(extent.len - done).unwrap_or(CHUNK));
-                self.part.read_exact_at(&mut chunk[..len], from)?;
-                file.write_all_at(&chunk[..len], extent.at + done)?;
+                let len = CHUNK.min(usize::try_from(extent.len - done).unwrap_or(CHUNK));
+                let chunk = &mut buffer[..len];
+                self.part.read_exact_at(chunk, from)?;
+                if !takes(extent.at + done, chunk)? {
+                    return Ok(false);
+                }
                 done += len as u64;
                 from += len as u64;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Gives a file that was written aside its name, or the first free one of that kind.
     fn name(&self, aside: &Path, parent: &Path, name: &str) -> io::Result<()> {
         let mut refused = None;
         for name in names(name).chain(names(&alternative(name))) {
-            let path = parent.join(name);
-            match self.inbox.rename_to_free(aside, &path) {
+            match self.inbox.rename_to_free(aside, &parent.join(name)) {
                 Ok(()) => return Ok(()),
-                // It was placed before a restart, or a file system took two names for one.
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-                    if self.is_same(aside, &path)? {
-                        return self.inbox.remove(aside);
-                    }
-                }
+                // Somebody else's, or a file system takes two names for one.
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
                 Err(e) if refused.is_none() && is_of_name(&e) => refused = Some(e),
                 Err(e) if is_of_name(&e) => {}
                 Err(e) => return Err(e),
@@ -197,29 +212,44 @@ impl Place<'_> {
         Err(refused.unwrap_or_else(|| ErrorKind::AlreadyExists.into()))
     }
 
-    /// Returns whether two files have the same contents.
-    fn is_same(&self, one: &Path, other: &Path) -> io::Result<bool> {
+    /// Returns whether a file is there under one of the names that it may have got.
+    fn is_placed(
+        &self,
+        parent: &Path,
+        name: &str,
+        contents: &Contents,
+        begin: u64,
+    ) -> io::Result<bool> {
+        for kind in [name, &alternative(name)] {
+            // Names are given in order, so a gap ends the search.
+            for name in names(kind) {
+                let path = parent.join(name);
+                match self.inbox.has(&path) {
+                    Ok(true) if self.is_same(&path, contents, begin)? => return Ok(true),
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(e) if is_of_name(&e) => break,
+                    Err(e) => return Err(e),
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns whether a file has these contents. Holes are not read: a sender chooses how long
+    /// they are.
+    fn is_same(&self, path: &Path, contents: &Contents, begin: u64) -> io::Result<bool> {
         // A directory or a link is somebody else's.
-        let Ok(other) = self.inbox.open_to_read(other) else { return Ok(false) };
-        let one = self.inbox.open_to_read(one)?;
-        let len = one.metadata()?.len();
-        if other.metadata()?.len() != len {
+        let Ok(file) = self.inbox.open_to_read(path) else { return Ok(false) };
+        if file.metadata()?.len() != contents.size {
             return Ok(false);
         }
-
-        let mut at = 0;
-        let mut chunks = [vec![0; CHUNK], vec![0; CHUNK]];
-        while at < len {
-            let step = CHUNK.min(usize::try_from(len - at).unwrap_or(CHUNK));
-            let [a, b] = &mut chunks;
-            one.read_exact_at(&mut a[..step], at)?;
-            other.read_exact_at(&mut b[..step], at)?;
-            if a[..step] != b[..step] {
-                return Ok(false);
-            }
-            at += step as u64;
-        }
-        Ok(true)
+        let mut there = vec![0; CHUNK];
+        self.each_chunk(contents, begin, |at, chunk| {
+            let there = &mut there[..chunk.len()];
+            file.read_exact_at(there, at)?;
+            Ok(there == chunk)
+        })
     }
 }
 

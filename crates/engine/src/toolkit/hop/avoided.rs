@@ -11,8 +11,8 @@ use crate::topology::{Metric, Paths};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
-/// Time for which a neighbour is avoided, if nothing else is said. Then it is tried again, so that links which were bad for
-/// a while come back. That costs seconds if it still is bad.
+/// Time for which a neighbour is avoided, if nothing else is said. Then it is tried again, so that
+/// links which were bad for a while come back. That costs seconds if it still is bad.
 const AVOIDED: Duration = Duration::from_secs(30);
 /// Most neighbours that are kept. Of more, the one that was avoided first is tried again.
 const MAX_AVOIDED: usize = 64;

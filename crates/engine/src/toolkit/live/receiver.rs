@@ -107,8 +107,7 @@ impl Shortfall {
             let more = entered.wrapping_sub(before.latest[layer]);
             counters.offered[layer] += u64::from(more);
 
-            // Those that came before the first announcement are not among those that it counts,
-            // unless they overtook it.
+            // A packet from before the first announcement was never counted as offered.
             let came = &mut self.came[layer];
             self.ahead[layer].retain(|number| {
                 let is_counted = is_before(*number, entered);
