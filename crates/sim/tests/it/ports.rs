@@ -491,7 +491,8 @@ protocol.link = { quick_hello_s = 0.1 }
 fn pulled(text: &str, scheme: &str, after_s: u64, is_seen: bool) -> Outcome {
     let scenario = Scenario::parse(&format!("{ROOF}{text}"), "", Path::new("")).unwrap();
     let mut config = SimulationConfig::from_scenario(&scenario).unwrap();
-    let at = Instant::default() + ncmesh_sim::settling_time(&config.link) + Duration::from_secs(after_s);
+    let at =
+        Instant::default() + ncmesh_sim::settling_time(&config.link) + Duration::from_secs(after_s);
     config.outages =
         [0, 1].map(|node| Outage { at, node, channel: 1, is_on: false, is_seen }).into();
     let limit = Duration::from_secs(300);
