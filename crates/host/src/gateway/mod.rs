@@ -304,7 +304,11 @@ impl Gateway {
             match mesh.send(to, &packet) {
                 Ok(()) => self.counters.outbound.count(&packet),
                 Err(PacketError::NoPath(_)) => self.refuse(&packet, Dropped::NoPath, now),
-                Err(PacketError::TooLong { .. }) => self.refuse(&packet, Dropped::TooLong, now),
+                // A node on the way takes shorter packets than the device does.
+                Err(PacketError::TooLong { longest, .. }) => {
+                    self.counters.drop(Dropped::TooLong);
+                    self.tell_host(&packet, too_big(longest), now);
+                }
                 Err(PacketError::Full) => self.counters.drop(Dropped::Full),
                 // Not possible for a packet that was routed; counted in case a route changes
                 // meanwhile.
@@ -352,13 +356,16 @@ impl Gateway {
     /// Drops a packet of the host and tells the host why by ICMP, where a router would.
     fn refuse(&mut self, packet: &[u8], why: Dropped, now: Instant) {
         self.counters.drop(why);
-        let mtu = u16::try_from(self.config.mtu).unwrap_or(u16::MAX);
         let problem = match why {
-            Dropped::TooLong => Problem::TooBig(mtu),
+            Dropped::TooLong => too_big(self.config.mtu),
             Dropped::NoRoute => Problem::NoRoute,
             _ => Problem::NoPath,
         };
+        self.tell_host(packet, problem, now);
+    }
 
+    /// Tells the host by ICMP what became of its packet.
+    fn tell_host(&mut self, packet: &[u8], problem: Problem, now: Instant) {
         // A host that floods unreachable addresses gets a few answers a second.
         let message = icmp::message(packet, problem).filter(|_| self.icmp_limit.take(now));
         if let Some(message) = message {
@@ -366,6 +373,11 @@ impl Gateway {
             self.inbound.push_back(message);
         }
     }
+}
+
+/// Returns the problem of a packet that is longer than `mtu` bytes.
+fn too_big(mtu: usize) -> Problem {
+    Problem::TooBig(u16::try_from(mtu).unwrap_or(u16::MAX))
 }
 
 /// Returns whether an address is not that of one host: multicast, broadcast or unspecified.
