@@ -87,8 +87,8 @@ impl Node {
         hints.extend(ports::mtu_hint(&self.configuration.ports));
         hints.extend(self.stack.too_short_for().map(|(node, longest)| {
             format!(
-                "{} sends no frames of more than {longest} bytes, so it passes on neither the files \
-                 nor the long packets of this node; set mtu = {LEAST_FRAME} or more there, or \
+                "{} sends no frames of more than {longest} bytes, so it passes on neither files \
+                 nor long packets of this node; set mtu = {LEAST_FRAME} or more there, or \
                  mtu = {longest} here",
                 name_of(&self.stack, node)
             )
