@@ -20,6 +20,7 @@ mod mss;
 pub mod multicast;
 #[cfg(test)]
 mod packets;
+mod padding;
 mod query;
 mod queues;
 mod round_trip;
@@ -66,6 +67,8 @@ pub struct GatewayConfig {
     pub mtu: usize,
     /// Lowers the segment size that TCP connections offer to what fits the MTU.
     pub clamp_mss: bool,
+    /// Lengthens packets to one of few lengths.
+    pub padding: bool,
     /// Packets that wait here for one node at most.
     pub queue: usize,
     /// Multicast; `None` if packets to groups go no further.
@@ -217,6 +220,7 @@ impl Gateway {
         mesh: &impl Mesh,
         now: Instant,
     ) {
+        padding::strip(&mut packet);
         let Ok(header) = Header::read(&packet) else {
             return self.counters.drop(Dropped::Malformed);
         };
@@ -301,7 +305,7 @@ impl Gateway {
         }
 
         while let Some((to, packet)) = self.queues.pop(|to| mesh.below_low_watermark(to), now) {
-            match mesh.send(to, &packet) {
+            match self.send(to, &packet, mesh) {
                 Ok(()) => self.counters.outbound.count(&packet),
                 Err(PacketError::NoPath(_)) => self.refuse(&packet, Dropped::NoPath, now),
                 // A node on the way takes shorter packets than the device does.
@@ -344,6 +348,21 @@ impl Gateway {
         };
         if let Err(why) = taken {
             self.counters.drop(why);
+        }
+    }
+
+    /// Offers a packet to the mesh, with padding if it is wanted.
+    fn send(&self, to: NodeId, packet: &[u8], mesh: &mut impl Mesh) -> Result<(), PacketError> {
+        if !self.config.padding {
+            return mesh.send(to, packet);
+        }
+        let sent = mesh.send(to, &padding::padded(packet, self.config.mtu));
+        match sent {
+            // Only the padding is too long for some node on the way.
+            Err(PacketError::TooLong { longest, .. }) if packet.len() <= longest => {
+                mesh.send(to, &padding::padded(packet, longest))
+            }
+            sent => sent,
         }
     }
 
