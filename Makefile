@@ -12,9 +12,9 @@ PYTHON ?= python3
 TUNNEL_FLOOR := building dense-60-1 freifunk hidden-2-0 line-2-20 line-3-0 line-4-0 line-4-40 \
   line-6-20 mesh-1
 # Scripts in Python that are run as they are.
-SCRIPTS := packaging bench/peers bench/gateway bench/memory bench/streams bench/stream-input \
-  bench/tcp bench/validation bench/ns3/compare bench/scale bench/scale/run bench/wifi/inside.py \
-  scenarios/data/movement.py scenarios/meshes/convert.py \
+SCRIPTS := packaging bench/quick bench/peers bench/gateway bench/memory bench/streams \
+  bench/stream-input bench/tcp bench/validation bench/ns3/compare bench/scale bench/scale/run \
+  bench/wifi/inside.py scenarios/data/movement.py scenarios/meshes/convert.py \
   scripts/check-columns.py scripts/check-house.py scripts/check-language.py scripts/notebooks.py \
   scripts/race_picture.py scripts/ratchet.py scripts/readme-picture.py scripts/result-types.py \
   scripts/fleet-demo.py scripts/site_hooks.py scripts/stream-demo.py scripts/tests scripts/timing.py
@@ -23,8 +23,8 @@ TIMED := scripts/timing.py tests
 REPORT_TIME := -Zunstable-options --report-time
 
 .PHONY: all demo check test lint style clippy neon mipsel columns house language unit lean fuzz \
-  bench gateway doc docs clean test-deps python python-lint python-test soak validation scale \
-  scoreboard scoreboard-quick floor fleet-demo stream-demo stream-demo-deps \
+  bench bench-quick gateway doc docs clean test-deps python python-lint python-test soak validation \
+  scale scoreboard scoreboard-quick floor fleet-demo stream-demo stream-demo-deps \
   wifi-test own-scheme console console-test header deny package-check dist dist-test
 
 all:
@@ -250,6 +250,10 @@ gateway:
 bench:
 	$(CARGO) bench --workspace
 	bench/ns3/compare
+
+# What a change may have made slower, beside what needs no other program, in five minutes.
+bench-quick:
+	bench/quick
 
 clean:
 	$(CARGO) clean

@@ -83,6 +83,7 @@ config tunnel 'tunnel'
     list address '10.44.0.3/24'
     list address 'fd44::3/64'
     option clamp_mss '0'
+    option padding '1'
 config route
     option prefix '192.168.7.0/24'
     option via '5'
@@ -106,6 +107,7 @@ config route
         "tunnel": {
             "address": ["10.44.0.3/24", "fd44::3/64"],
             "clamp_mss": False,
+            "padding": True,
             "routes": {"192.168.7.0/24": 5, "10.44.0.5": "barn"},
         },
     }

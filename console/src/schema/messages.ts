@@ -174,7 +174,7 @@ to: Array<number>,
  */
 bytes: Count,
 /**
- * Number of generations (batches) that the file is cut into; null if that is not known.
+ * Number of generations that the file is cut into; null if that is not known.
  */
 generations: number | null, };
 

@@ -254,7 +254,7 @@ Examples:
 
 These settings change without a restart: [node] position, display_name and log, all of [inbox], \
 [radio] rate, all of [[port]] while the largest frame stays, and of [tunnel] scheme, clamp_mss, \
-queue, announce, and routes and accept unless the host needs other routes. The answer names all \
+padding, queue, announce, and routes and accept unless the host needs other routes. The answer names all \
 others that differ; they take effect after a restart. If anything in the file is wrong, nothing \
 changes.";
 

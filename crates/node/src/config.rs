@@ -28,7 +28,7 @@ use ncmesh_engine::name::{MAX_NODE_NAME, NODE_NAMES, harmless_file_name, is_node
 use ncmesh_engine::path::expand;
 use ncmesh_engine::settings::{Declared, Mismatch, Section, Toml, Value, parse};
 use ncmesh_engine::text::unmarked;
-use ncmesh_engine::topology::{Position, Profile};
+use ncmesh_engine::topology::{Position, Profile, USUAL_FRAME};
 use ncmesh_engine::wording::{did_you_mean, in_words, key_at};
 use ncmesh_engines::registry;
 use ncmesh_stack::MTUS;
@@ -269,7 +269,8 @@ impl NodeConfig {
     #[must_use]
     pub fn profile(&self) -> Profile {
         let prefixes = self.tunnel.as_ref().map(TunnelConfig::announced).unwrap_or_default();
-        Profile { position: self.position, prefixes, ..Profile::default() }
+        let longest_frame = u16::try_from(self.mtu()).ok().filter(|mtu| *mtu != USUAL_FRAME);
+        Profile { position: self.position, prefixes, longest_frame, ..Profile::default() }
     }
 
     /// Returns the length of the largest frame, bytes: that of the port with the smallest.

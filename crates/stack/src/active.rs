@@ -15,7 +15,7 @@ use crate::statements::InFrame;
 use crate::transfers::Raised;
 use crate::trust::Verdict;
 use ncmesh_engine::counters::DropReason;
-use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, Refusal, SendError};
+use ncmesh_engine::file::{GenerationSet, Geometry, Outgoing, Refusal, SendError};
 use ncmesh_engine::registry::Scheme;
 use ncmesh_engine::stream::{NewStream, StreamError, StreamPacketError, UtilityConfig};
 use ncmesh_engine::time::Duration;
@@ -31,12 +31,12 @@ use rand_core::RngCore;
 
 /// The context of one slot, borrowing the stack's other parts.
 macro_rules! context {
-    ($active:ident, $slot:expr, $topology:expr) => {
+    ($active:ident, $slot:expr, $mtu:expr, $topology:expr) => {
         Context {
             now: $active.stack.now,
             me: $active.stack.node,
             epoch: $active.stack.epoch,
-            mtu: $active.stack.mtu - frame::OVERHEAD,
+            mtu: $mtu - frame::OVERHEAD,
             at: At { port: $active.port, ways: &$active.stack.ways },
             topology: $topology,
             rng: &mut $active.stack.rngs[$slot],
@@ -202,8 +202,12 @@ impl Active<'_> {
     /// # Errors
     /// [`SendError`] if it cannot be cut, or the scheme is of another service.
     pub fn geometry_for(&mut self, scheme: Scheme, size: u64) -> Result<Geometry, SendError> {
-        self.with_file(scheme.index(), |file, cx| file.geometry_for(cx, size))
-            .ok_or(SendError::UnknownScheme)?
+        // Every node has to be able to pass the packets on.
+        let carried = self.stack.carried();
+        self.with_any(scheme.index(), carried, |engine, cx| match engine {
+            AnyEngine::File(file) => file.geometry_for(cx, size),
+            AnyEngine::Tunnel(_) | AnyEngine::Stream(_) => Err(SendError::UnknownScheme),
+        })
     }
 
     /// Offers a file to its receivers by `scheme`.
@@ -219,8 +223,8 @@ impl Active<'_> {
     }
 
     /// Answers [`Event::Announced`](ncmesh_engine::Event::Announced): the file has a place, and the
-    /// batches `have` are already there.
-    pub fn accept(&mut self, flow: FlowId, have: &BatchSet) {
+    /// generations `have` are already there.
+    pub fn accept(&mut self, flow: FlowId, have: &GenerationSet) {
         self.with_transfer(flow, |file, cx| file.accept(cx, flow, have.clone()));
     }
 
@@ -256,9 +260,19 @@ impl Active<'_> {
         let trust = &stack.control.route.trust;
         let end = End { me: stack.node, trust, now: stack.now };
         let tagged = stack.pairs.tag(end, to, packet).map(|tag| [packet, &tag].concat());
-        let packet = tagged.as_deref().unwrap_or(packet);
-        self.with_tunnel(scheme.index(), |tunnel, cx| tunnel.handle_packet(cx, to, packet))
-            .ok_or(PacketError::UnknownScheme)?
+        let whole = tagged.as_deref().unwrap_or(packet);
+        let tag = whole.len() - packet.len();
+        let taken =
+            self.with_tunnel(scheme.index(), |tunnel, cx| tunnel.handle_packet(cx, to, whole));
+
+        // Lengths are those of the packet that was offered.
+        match taken.ok_or(PacketError::UnknownScheme)? {
+            Err(PacketError::TooLong { bytes, longest }) => Err(PacketError::TooLong {
+                bytes: bytes - tag,
+                longest: longest.saturating_sub(tag),
+            }),
+            other => other,
+        }
     }
 
     /// Counts a packet from the mesh that the host's own protocols drop.
@@ -531,7 +545,7 @@ impl Active<'_> {
     fn handle_control(&mut self, frame: &Frame<'_>, arrival: Arrival) {
         // Control writes the topology that it would otherwise see through its context.
         let unseen = Topology::default();
-        let mut cx = context!(self, slot::CONTROL, &unseen);
+        let mut cx = context!(self, slot::CONTROL, self.stack.mtu, &unseen);
         self.stack.control.handle_frame(&mut cx, frame, arrival);
         self.stack.epoch = self.stack.control.route.epoch();
         if let Some(told) = self.stack.control.told_uses.take() {
@@ -652,22 +666,24 @@ impl Active<'_> {
                 let share = &self.stack.ports[self.port.index()].share;
                 self.stack.control.uses = share.uses(self.stack.now);
                 let unseen = Topology::default();
-                let mut cx = context!(self, slot, &unseen);
+                let mut cx = context!(self, slot, self.stack.mtu, &unseen);
                 self.stack.control.fill(&mut cx, out)
             }
             _ => self.with_engine(slot - slot::ENGINES, |engine, cx| engine.fill(cx, out)),
         }
     }
 
-    /// Calls the engine at `index` with its context, whatever kind it is of.
+    /// Calls the engine at `index` with its context, whatever kind it is of. Its frames have at
+    /// most `mtu` bytes.
     fn with_any<R>(
         &mut self,
         index: usize,
+        mtu: usize,
         call: impl FnOnce(&mut AnyEngine, &mut Context<'_>) -> R,
     ) -> R {
         let before = self.stack.events.len();
         let engines = &mut self.stack.engines;
-        let mut cx = context!(self, slot::ENGINES + index, self.stack.control.topology());
+        let mut cx = context!(self, slot::ENGINES + index, mtu, self.stack.control.topology());
         let result = call(&mut engines[index], &mut cx);
         let stack = &mut *self.stack;
         let raised = Raised {
@@ -696,7 +712,7 @@ impl Active<'_> {
         index: usize,
         call: impl FnOnce(&mut dyn Engine, &mut Context<'_>) -> R,
     ) -> R {
-        self.with_any(index, |engine, cx| call(engine.common_mut(), cx))
+        self.with_any(index, self.stack.mtu, |engine, cx| call(engine.common_mut(), cx))
     }
 
     /// Calls the engine that carries the transfer `flow`. Returns `None` if none does.
@@ -714,29 +730,31 @@ impl Active<'_> {
         index: usize,
         call: impl FnOnce(&mut dyn FileEngine, &mut Context<'_>) -> R,
     ) -> Option<R> {
-        self.with_any(index, |engine, cx| match engine {
+        self.with_any(index, self.stack.mtu, |engine, cx| match engine {
             AnyEngine::File(file) => Some(call(file.as_mut(), cx)),
             AnyEngine::Tunnel(_) | AnyEngine::Stream(_) => None,
         })
     }
 
+    /// Calls a tunnel scheme. What it takes now must fit the frames of all nodes.
     fn with_tunnel<R>(
         &mut self,
         index: usize,
         call: impl FnOnce(&mut dyn TunnelEngine, &mut Context<'_>) -> R,
     ) -> Option<R> {
-        self.with_any(index, |engine, cx| match engine {
+        self.with_any(index, self.stack.carried(), |engine, cx| match engine {
             AnyEngine::Tunnel(tunnel) => Some(call(tunnel.as_mut(), cx)),
             AnyEngine::File(_) | AnyEngine::Stream(_) => None,
         })
     }
 
+    /// Calls a scheme of streams. What it takes now must fit the frames of all nodes.
     fn with_stream<R>(
         &mut self,
         index: usize,
         call: impl FnOnce(&mut dyn StreamEngine, &mut Context<'_>) -> R,
     ) -> Option<R> {
-        self.with_any(index, |engine, cx| match engine {
+        self.with_any(index, self.stack.carried(), |engine, cx| match engine {
             AnyEngine::Stream(stream) => Some(call(stream.as_mut(), cx)),
             AnyEngine::File(_) | AnyEngine::Tunnel(_) => None,
         })

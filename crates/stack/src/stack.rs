@@ -26,7 +26,7 @@ use ncmesh_engine::rng;
 use ncmesh_engine::storage::Storage;
 use ncmesh_engine::stream::StreamStatus;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::topology::{SharedStates, Topology};
+use ncmesh_engine::topology::{LEAST_FRAME, SharedStates, Topology};
 use ncmesh_engine::transmission::DATA;
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
 use ncmesh_engine::{AnyEngine, At, Class, Event, Offer, Port, StreamEngine, TunnelEngine, Ways};
@@ -385,6 +385,23 @@ impl Stack {
     pub fn longest_packet(&self, scheme: Scheme) -> Option<usize> {
         let longest = self.tunnel(scheme)?.longest(self.mtu - frame::OVERHEAD);
         Some(longest.saturating_sub(self.longest_tag()))
+    }
+
+    /// Returns the length of the longest frame that every node of the mesh passes on, as far as is
+    /// known, bytes. A relay cannot pass on longer ones, so files and packets are cut for it.
+    pub(crate) fn carried(&self) -> usize {
+        let shortest = self.control.topology().shortest_frame();
+        let others = shortest.map_or(usize::MAX, |(_, length)| length.max(LEAST_FRAME).into());
+        self.mtu.min(others)
+    }
+
+    /// Returns a node that takes no frames as long as this one's, and the length of its longest, if
+    /// nothing is cut for it, since its frames are too short.
+    #[must_use]
+    pub fn too_short_for(&self) -> Option<(NodeId, usize)> {
+        let (node, length) = self.control.topology().shortest_frame()?;
+        let length = usize::from(length);
+        (length < self.carried()).then_some((node, length))
     }
 
     /// Takes the tags off the packets that a scheme has handed up, from the event `first` on, and

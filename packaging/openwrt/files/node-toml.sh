@@ -134,6 +134,7 @@ node_toml() {
 		toml_list tunnel accept
 		toml_option tunnel mtu number
 		toml_option tunnel clamp_mss bool
+		toml_option tunnel padding bool
 		toml_option tunnel queue number
 		printf '\n[tunnel.routes]\n'
 		config_foreach toml_route route

@@ -156,6 +156,41 @@ fn a_relay_with_two_ports_joins_two_cables() {
     assert_eq!(mesh[0].status().ports.len(), 1);
 }
 
+/// The two ends of a mesh whose relay sends on by a port with shorter frames, as a VPN has them.
+#[test]
+fn files_and_packets_are_cut_for_the_shortest_frames_of_the_mesh() {
+    let Some(segment) = Segment::new(3) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    segment.join(1, 2, "left");
+    segment.join(2, 3, "vpn");
+    let short = on(&["vpn"]).replace("rate", "mtu = 1392\nrate");
+    let ports = [on(&["left"]), on(&["left"]) + &short, short];
+    let mut mesh: Vec<Node> =
+        (1..).zip(&ports).map(|(id, ports)| node(&segment, dir.path(), id, ports)).collect();
+    for (id, node) in [1, 3].into_iter().zip([0, 2]) {
+        let tunnel = format!("[tunnel]\naddress = \"10.44.0.{id}/24\"\n\n[inbox]");
+        mesh[node].edit("[inbox]", &tunnel);
+    }
+    mesh.iter_mut().for_each(Node::start);
+    mesh[0].wait_for_peers(&["n2", "n3"]);
+    mesh[2].wait_for_peers(&["n1", "n2"]);
+
+    let bytes = contents(300_000, 4);
+    send(&mesh[0], "file", &bytes, "n3");
+    let received = mesh[2].wait_for_completion();
+    assert_eq!(std::fs::read(received.path.unwrap()).unwrap(), bytes);
+
+    // The device takes longer packets than the relay does, so the kernel is told to cut them.
+    assert_eq!(mesh[0].status().tunnel.unwrap().mtu, 1329);
+    let ping = |size: usize, more: &str| {
+        let ping = format!("ping -n -c 1 -W 2 -s {size} {more} 10.44.0.3");
+        segment.run(1, &ping).status.success()
+    };
+    wait_until("a short packet is answered", || ping(100, ""));
+    wait_until("a long packet is answered, in parts", || ping(1301, "-M dont"));
+    assert!(ping(1221, "-M do") && !ping(1222, "-M do"));
+}
+
 /// Each port hears what the other one sends, and what both of the neighbour send.
 #[test]
 fn two_ports_on_one_switch_carry_a_file() {

@@ -28,7 +28,7 @@ use paths::Cache;
 pub use paths::Paths;
 use ports::NO_CHANNEL;
 pub use ports::{LONG_FRAME, Pace, ToldPort, ToldPorts};
-pub use profile::{FARTHEST_M, MAX_PREFIXES, Position, Profile};
+pub use profile::{FARTHEST_M, LEAST_FRAME, MAX_PREFIXES, Position, Profile, USUAL_FRAME};
 pub use shared::SharedStates;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -145,6 +145,8 @@ pub struct Topology {
     self_descriptions: u64,
     /// Median of the paces that are told of ports.
     usual: Pace,
+    /// The node whose longest frame is the shortest, and its length; `None` where no node tells.
+    shortest: Option<(NodeId, u16)>,
     /// Usable links, once somebody has asked for them.
     graph: OnceLock<Graph>,
     paths: Cache,
@@ -308,6 +310,13 @@ impl Topology {
         self.usual != Pace::UNKNOWN
     }
 
+    /// Returns the node whose longest frame is the shortest, and its length; `None` where no node
+    /// tells the length of its frames: then all have the same.
+    #[must_use]
+    pub fn shortest_frame(&self) -> Option<(NodeId, u16)> {
+        self.shortest
+    }
+
     /// Returns the usable links from a node: neighbour and delivery.
     pub fn links_from(&self, from: NodeId) -> impl Iterator<Item = (NodeId, f64)> + '_ {
         let graph = self.graph();
@@ -397,6 +406,14 @@ impl Topology {
         paces.get(paces.len() / 2).copied().unwrap_or(Pace::UNKNOWN)
     }
 
+    /// Returns the node whose longest frame is the shortest, if any node tells its own.
+    fn shortest_told(&self) -> Option<(NodeId, u16)> {
+        let told = |state: &LinkState| state.profile.longest_frame;
+        self.states().find_map(|(_, state)| told(state))?;
+        let all = self.states().map(|(node, state)| (node, told(state).unwrap_or(USUAL_FRAME)));
+        all.min_by_key(|(_, longest)| *longest)
+    }
+
     /// Stores or removes the state of a node, and changes the graph accordingly.
     fn replace(&mut self, node: NodeId, state: Option<&Arc<LinkState>>) {
         let known = self.nodes.entry(node).or_default();
@@ -405,6 +422,12 @@ impl Topology {
         self.told = self.told + usize::from(state.is_some()) - usize::from(old.is_some());
         if old.as_deref().map(LinkState::description) != state.map(|new| new.description()) {
             self.self_descriptions += 1;
+
+            // Where no node tells its frames, as in most meshes, nothing is searched.
+            let tells = |state: &Arc<LinkState>| state.profile.longest_frame.is_some();
+            if self.shortest.is_some() || old.iter().chain(state).any(tells) {
+                self.shortest = self.shortest_told();
+            }
         }
 
         // Ports may change the cost of any link: the next question builds another graph.

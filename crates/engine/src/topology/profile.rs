@@ -13,7 +13,16 @@ pub struct Profile {
     pub prefixes: Vec<IpNet>,
     /// Its ports, where several of them join the mesh.
     pub ports: ToldPorts,
+    /// Length of its longest frame, where it is not [`USUAL_FRAME`], bytes.
+    pub longest_frame: Option<u16>,
 }
+
+/// Length of the longest frame of a node that does not tell another, bytes.
+pub const USUAL_FRAME: u16 = 1472;
+
+/// Nodes do not shorten what they send for one that takes no frame of this length: a single node
+/// could slow down the whole mesh. Both an IPv6 packet and its headers fit, bytes.
+pub const LEAST_FRAME: u16 = 1344;
 
 impl Profile {
     /// Returns whether there is nothing to tell.

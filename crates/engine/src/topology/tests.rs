@@ -205,6 +205,29 @@ fn two_hops_by_cable_are_shorter_than_one_by_radio() {
     assert!(!t.tells_ports());
 }
 
+#[test]
+fn the_node_with_the_shortest_frames_is_known_while_any_tells_its_own() {
+    let framed = |longest_frame| {
+        let profile = Profile { longest_frame, ..Profile::default() };
+        LinkState { profile, ..state(1, &[]) }
+    };
+    let mut t = Topology::new(0.05);
+    t.learn(NodeId(1), framed(None));
+    t.learn(NodeId(2), framed(None));
+    assert_eq!(t.shortest_frame(), None);
+
+    t.learn(NodeId(3), framed(Some(1392)));
+    assert_eq!(t.shortest_frame(), Some((NodeId(3), 1392)));
+    t.forget(NodeId(3));
+    assert_eq!(t.shortest_frame(), None);
+
+    // Nodes that tell nothing have frames of the usual length.
+    t.learn(NodeId(4), framed(Some(2000)));
+    assert_eq!(t.shortest_frame(), Some((NodeId(1), USUAL_FRAME)));
+    t.learn(NodeId(4), LinkState { version: (9, 9), ..state(1, &[]) });
+    assert_eq!(t.shortest_frame(), None);
+}
+
 /// Node 1 reaches node 4 over node 2, which has one radio, or over node 3, which has two.
 fn relays(second_channel: u8, loss: f64) -> Topology {
     let mut t = Topology::new(0.05);

@@ -43,10 +43,9 @@ pub(super) fn message(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
 fn message_v4(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
     let ip = Ipv4Packet::new_checked(packet).ok()?;
 
-    // Only a packet that must not be fragmented is too long for the network; the others were for
-    // the host to fragment.
-    let is_fragmentable = matches!(problem, Problem::TooBig(_)) && !ip.dont_frag();
-    if is_fragmentable || ip.frag_offset() != 0 || !is_host_v4(ip.src_addr()) || is_error_v4(&ip) {
+    // A gateway fragments nothing. The host does, once it knows the length, whether or not others
+    // might fragment this packet.
+    if ip.frag_offset() != 0 || !is_host_v4(ip.src_addr()) || is_error_v4(&ip) {
         return None;
     }
 
@@ -160,11 +159,15 @@ mod tests {
 
     #[test]
     fn the_sender_learns_why_and_of_which_packet() {
-        let packet = dont_fragment(udp_v4("10.0.0.1", "10.9.0.2", 1400));
-        for (problem, code, mtu) in
-            [(Problem::TooBig(1300), 4, 1300), (Problem::NoRoute, 0, 0), (Problem::NoPath, 1, 0)]
-        {
-            let bytes = message(&packet, problem).unwrap();
+        let may_be_cut = udp_v4("10.0.0.1", "10.9.0.2", 1400);
+        let packet = dont_fragment(may_be_cut.clone());
+        for (packet, problem, code, mtu) in [
+            (&packet, Problem::TooBig(1300), 4, 1300),
+            (&may_be_cut, Problem::TooBig(1300), 4, 1300),
+            (&packet, Problem::NoRoute, 0, 0),
+            (&packet, Problem::NoPath, 1, 0),
+        ] {
+            let bytes = message(packet, problem).unwrap();
             assert_eq!(bytes.len(), 576);
             let ip = Ipv4Packet::new_checked(&bytes[..]).unwrap();
             assert!(ip.verify_checksum());

@@ -20,6 +20,7 @@ mod mss;
 pub mod multicast;
 #[cfg(test)]
 mod packets;
+mod padding;
 mod query;
 mod queues;
 mod round_trip;
@@ -66,6 +67,8 @@ pub struct GatewayConfig {
     pub mtu: usize,
     /// Lowers the segment size that TCP connections offer to what fits the MTU.
     pub clamp_mss: bool,
+    /// Lengthens packets to one of few lengths.
+    pub padding: bool,
     /// Packets that wait here for one node at most.
     pub queue: usize,
     /// Multicast; `None` if packets to groups go no further.
@@ -217,6 +220,7 @@ impl Gateway {
         mesh: &impl Mesh,
         now: Instant,
     ) {
+        padding::strip(&mut packet);
         let Ok(header) = Header::read(&packet) else {
             return self.counters.drop(Dropped::Malformed);
         };
@@ -301,10 +305,14 @@ impl Gateway {
         }
 
         while let Some((to, packet)) = self.queues.pop(|to| mesh.below_low_watermark(to), now) {
-            match mesh.send(to, &packet) {
+            match self.send(to, &packet, mesh) {
                 Ok(()) => self.counters.outbound.count(&packet),
                 Err(PacketError::NoPath(_)) => self.refuse(&packet, Dropped::NoPath, now),
-                Err(PacketError::TooLong { .. }) => self.refuse(&packet, Dropped::TooLong, now),
+                // A node on the way takes shorter packets than the device does.
+                Err(PacketError::TooLong { longest, .. }) => {
+                    self.counters.drop(Dropped::TooLong);
+                    self.tell_host(&packet, too_big(longest), now);
+                }
                 Err(PacketError::Full) => self.counters.drop(Dropped::Full),
                 // Not possible for a packet that was routed; counted in case a route changes
                 // meanwhile.
@@ -343,6 +351,21 @@ impl Gateway {
         }
     }
 
+    /// Offers a packet to the mesh, with padding if it is wanted.
+    fn send(&self, to: NodeId, packet: &[u8], mesh: &mut impl Mesh) -> Result<(), PacketError> {
+        if !self.config.padding {
+            return mesh.send(to, packet);
+        }
+        let sent = mesh.send(to, &padding::padded(packet, self.config.mtu));
+        match sent {
+            // Only the padding is too long for some node on the way.
+            Err(PacketError::TooLong { longest, .. }) if packet.len() <= longest => {
+                mesh.send(to, &padding::padded(packet, longest))
+            }
+            sent => sent,
+        }
+    }
+
     fn clamp_mss(&mut self, packet: &mut [u8]) {
         if self.config.clamp_mss && mss::clamp(packet, self.config.mtu) {
             self.counters.clamped += 1;
@@ -352,13 +375,16 @@ impl Gateway {
     /// Drops a packet of the host and tells the host why by ICMP, where a router would.
     fn refuse(&mut self, packet: &[u8], why: Dropped, now: Instant) {
         self.counters.drop(why);
-        let mtu = u16::try_from(self.config.mtu).unwrap_or(u16::MAX);
         let problem = match why {
-            Dropped::TooLong => Problem::TooBig(mtu),
+            Dropped::TooLong => too_big(self.config.mtu),
             Dropped::NoRoute => Problem::NoRoute,
             _ => Problem::NoPath,
         };
+        self.tell_host(packet, problem, now);
+    }
 
+    /// Tells the host by ICMP what became of its packet.
+    fn tell_host(&mut self, packet: &[u8], problem: Problem, now: Instant) {
         // A host that floods unreachable addresses gets a few answers a second.
         let message = icmp::message(packet, problem).filter(|_| self.icmp_limit.take(now));
         if let Some(message) = message {
@@ -366,6 +392,11 @@ impl Gateway {
             self.inbound.push_back(message);
         }
     }
+}
+
+/// Returns the problem of a packet that is longer than `mtu` bytes.
+fn too_big(mtu: usize) -> Problem {
+    Problem::TooBig(u16::try_from(mtu).unwrap_or(u16::MAX))
 }
 
 /// Returns whether an address is not that of one host: multicast, broadcast or unspecified.

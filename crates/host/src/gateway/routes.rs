@@ -192,6 +192,7 @@ mod tests {
             announce: vec!["10.1.0.7/32".parse().unwrap()],
             mtu: 1400,
             clamp_mss: false,
+            padding: false,
             queue: 1,
             multicast: None,
         })

@@ -21,6 +21,8 @@ pub(super) struct FakeMesh {
     /// Node that has no room though others have.
     pub(super) stuck: Option<NodeId>,
     pub(super) cut_off: bool,
+    /// Longest packet that it takes, if it takes no longer ones.
+    pub(super) longest: Option<usize>,
     pub(super) sent: Vec<(NodeId, Vec<u8>)>,
 }
 
@@ -49,6 +51,9 @@ impl Mesh for FakeMesh {
         if self.cut_off {
             return Err(PacketError::NoPath(to));
         }
+        if let Some(longest) = self.longest.filter(|longest| packet.len() > *longest) {
+            return Err(PacketError::TooLong { bytes: packet.len(), longest });
+        }
         self.room -= 1;
         self.sent.push((to, packet.into()));
         Ok(())
@@ -60,6 +65,7 @@ fn config() -> GatewayConfig {
         addresses: ["10.44.0.1", "fd44::1"].map(|a| a.parse().unwrap()).into(),
         mtu: MTU,
         clamp_mss: true,
+        padding: false,
         queue: 4,
         multicast: None,
         accept: Vec::new(),
@@ -79,6 +85,50 @@ fn config() -> GatewayConfig {
 
 fn gateway() -> (Gateway, FakeMesh) {
     (Gateway::new(config()), FakeMesh { room: 100, ..FakeMesh::default() })
+}
+
+/// A relay on the way has shorter frames than this node, so the device's packets are too long.
+#[test]
+fn the_host_learns_what_length_a_node_on_the_way_takes() {
+    let (mut gateway, mut mesh) = gateway();
+    mesh.longest = Some(1300);
+    for len in [1272, 1273] {
+        gateway.handle_outbound(udp_v4("10.44.0.1", "10.44.0.5", len), &mut mesh, at(0));
+    }
+    assert_eq!(mesh.sent.len(), 1);
+    assert_eq!(drops(&gateway), [(Dropped::TooLong, 1)]);
+    let told = gateway.poll_inbound().unwrap();
+    assert_eq!(told[20..28], [3, 4, told[22], told[23], 0, 0, 5, 0x14], "1300 bytes");
+}
+
+#[test]
+fn padded_packets_have_few_lengths_and_arrive_as_they_were() {
+    let padding = GatewayConfig { padding: true, ..config() };
+    let mut mesh = FakeMesh { room: 100, ..FakeMesh::default() };
+    let mut gateway = Gateway::new(padding);
+    let packets: Vec<Vec<u8>> =
+        [0, 101, 900, 1200, 1372].map(|len| udp_v4("10.44.0.1", "10.44.0.5", len)).into();
+    for packet in &packets {
+        gateway.handle_outbound(packet.clone(), &mut mesh, at(0));
+    }
+    let lengths: Vec<usize> = mesh.sent.iter().map(|(_, packet)| packet.len()).collect();
+    assert_eq!(lengths, [128, 512, 1024, MTU, MTU]);
+
+    // A node without padding takes the zeros off.
+    let barn = [("10.44.0.1/32".parse().unwrap(), Target::Id(BARN))];
+    let other = ["10.44.0.5".parse().unwrap()];
+    let (addresses, routes) = (other.into(), barn.into());
+    let mut there = Gateway::new(GatewayConfig { addresses, routes, ..config() });
+    for (_, packet) in mesh.sent.drain(..) {
+        there.handle_inbound(BARN, packet, &FakeMesh::default(), at(1));
+    }
+    let arrived: Vec<Vec<u8>> = std::iter::from_fn(|| there.poll_inbound()).collect();
+    assert_eq!(arrived, packets);
+
+    // Where the mesh takes shorter packets, there is less padding, and nothing is refused for it.
+    mesh.longest = Some(1300);
+    gateway.handle_outbound(packets[3].clone(), &mut mesh, at(2));
+    assert_eq!(mesh.sent[0].1.len(), 1300);
 }
 
 fn at(ms: u64) -> Instant {

@@ -123,7 +123,7 @@ ncmesh_engine::settings! {
         /// kernel does not tell the rate that was set before, so at its end the daemon sets the
         /// lowest one of the band, which is the default of Linux. `"leave"` changes nothing.
         pub broadcast_rate: BroadcastRate = BroadcastRate::Leave, allowed BROADCAST_RATES;
-        /// Length of the largest frame, the same on all nodes: at most the interface's MTU with
+        /// Length of the largest frame: at most the interface's MTU with
         /// `link`, 28 bytes less with `udp`, 48 less over IPv6.
         pub mtu: usize = 1472, within MTUS, unit "bytes";
     }

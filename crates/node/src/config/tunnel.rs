@@ -47,6 +47,10 @@ ncmesh_engine::settings! {
             within super::TUNNEL_MTU_MIN..=65_535, unit "bytes";
         /// Whether the segment size of TCP connections through the device is limited to what fits.
         pub clamp_mss: bool = true;
+        /// Whether packets get zeros up to 128, 512 or 1,024 bytes or the longest length, so that
+        /// others see less of what they are by their lengths. Costs airtime. Every node takes the
+        /// zeros off. Packets to groups stay as they are.
+        pub padding: bool = false;
         /// Most packets that wait for one node while the scheme's queue is full.
         pub queue: usize = DEFAULT_QUEUE, within 1..=10_000, unit "packets";
         /// IP multicast, which streams of the mesh carry: further groups of the local link besides
@@ -88,6 +92,7 @@ impl TunnelConfig {
             announce: self.announced(),
             mtu,
             clamp_mss: self.clamp_mss,
+            padding: self.padding,
             queue: self.queue,
             multicast: Some(self.multicast.0.clone()),
         }

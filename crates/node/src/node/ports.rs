@@ -195,8 +195,7 @@ pub(super) fn mtu_hint(ports: &[PortEntry]) -> Option<String> {
     let longer = ports.iter().find(|port| port.radio.mtu() > mtu)?;
     Some(format!(
         "frames have at most {mtu} bytes on all ports, as the port {} takes no longer ones; set \
-         mtu = {mtu} on the port {}, and on all nodes of the mesh: a relay cannot pass on what is \
-         longer",
+         mtu = {mtu} on the port {} too. Nodes that hear of it cut files and packets for it",
         shortest.name, longer.name
     ))
 }

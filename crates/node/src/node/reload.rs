@@ -101,6 +101,9 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
         if update(&mut old.clamp_mss, &new.clamp_mss) {
             changed("[tunnel] clamp_mss");
         }
+        if update(&mut old.padding, &new.padding) {
+            changed("[tunnel] padding");
+        }
         if update(&mut old.queue, &new.queue) {
             changed("[tunnel] queue");
         }

@@ -15,7 +15,7 @@ use ncmesh_engine::counters::{DropReason, Tally};
 use ncmesh_engine::file::{self, ReceiverState, ReceiverStatus, Refusal, Stage, TransferStatus};
 use ncmesh_engine::name::harmless_file_name;
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::topology::{Metric, Paths};
+use ncmesh_engine::topology::{LEAST_FRAME, Metric, Paths};
 use ncmesh_engine::tunnel::FlowStatus;
 use ncmesh_engines::registry;
 use ncmesh_host::console::{received_values, source_values};
@@ -85,6 +85,14 @@ impl Node {
         // The ports first: without them nothing else matters.
         let mut hints: Vec<String> = self.ports.hints().cloned().collect();
         hints.extend(ports::mtu_hint(&self.configuration.ports));
+        hints.extend(self.stack.too_short_for().map(|(node, longest)| {
+            format!(
+                "{} sends no frames of more than {longest} bytes, so it passes on neither files \
+                 nor long packets of this node; set mtu = {LEAST_FRAME} or more there, or \
+                 mtu = {longest} here",
+                name_of(&self.stack, node)
+            )
+        }));
 
         let unauthentic = dropped(DropReason::Unauthentic);
         if unauthentic > 0 {

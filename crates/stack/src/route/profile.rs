@@ -29,6 +29,8 @@ record! {
     /// The parts that there are.
     struct Given {
         byte {
+            /// whether the length of the longest frame follows
+            framed: bool = bits(64, "profile.framed", "With frame length"),
             /// whether ports follow
             ports: bool = bits(32, "profile.ports", "With ports"),
             /// whether the key that made the signature follows it
@@ -101,6 +103,10 @@ record! {
     }
 }
 
+/// Length of the longest frame of the origin, told where it is not the usual one.
+const LONGEST: Named = field("profile.longest_frame", "Longest frame");
+const LONGEST_DOC: &str = "length of the longest frame that the origin sends, bytes";
+
 /// Parts of a profile.
 pub(super) const PARTS: &[Part] = &[
     Part::Include(Given::PARTS),
@@ -108,6 +114,7 @@ pub(super) const PARTS: &[Part] = &[
     Part::When(Is("profile.earth", 1), Earth::PARTS),
     Part::When(Is("profile.announces", 1), Prefixes::PARTS),
     Part::When(Is("profile.ports", 1), PortsRecord::PARTS),
+    Part::When(Is("profile.framed", 1), &[LONGEST.part::<u16>(LONGEST_DOC)]),
     Part::When(Is("profile.signed", 1), &[SIGNATURE.part::<Signature>(SIGNATURE_DOC)]),
     Part::When(Is("profile.keyed", 1), &[KEY.part::<PublicKey>(KEY_DOC)]),
 ];
@@ -140,7 +147,9 @@ pub(super) fn len(profile: &Profile, is_signed: bool) -> usize {
     let lists = if prefixes.is_empty() { 0 } else { Prefixes::written_len(prefixes) };
     let ports = &profile.ports;
     let ports = if ports.is_empty() { 0 } else { PortsRecord::LEN + ports_len(ports) };
-    Given::LEN + position + lists + ports + if is_signed { Signature::LEN } else { 0 }
+    let longest = if profile.longest_frame.is_some() { size_of::<u16>() } else { 0 };
+    let signature = if is_signed { Signature::LEN } else { 0 };
+    Given::LEN + position + lists + ports + longest + signature
 }
 
 /// Returns the length of ports without their number, bytes.
@@ -154,6 +163,7 @@ pub(super) fn write(w: &mut Writer<'_>, profile: &Profile, signing: Option<Signi
     let above = |number: i32, zero: u32| zero.wrapping_add_signed(number);
     let key = signing.and_then(|signing| signing.key);
     let given = Given {
+        framed: profile.longest_frame.is_some(),
         ports: !profile.ports.is_empty(),
         keyed: key.is_some(),
         signed: signing.is_some(),
@@ -183,6 +193,9 @@ pub(super) fn write(w: &mut Writer<'_>, profile: &Profile, signing: Option<Signi
         let ports = profile.ports.ports.iter().cloned().map(PortRecord).collect();
         PortsRecord { ports }.put(w);
     }
+    if let Some(longest) = profile.longest_frame {
+        LONGEST.put(&longest, w);
+    }
     if let Some(Signing { signature, .. }) = signing {
         SIGNATURE.put(&signature, w);
     }
@@ -211,10 +224,12 @@ pub(super) fn read(r: &mut Reader<'_>) -> Result<Signed, Malformed> {
     let prefixes = if given.announces { Prefixes::read(r)?.0 } else { Vec::new() };
     let ports = if given.ports { PortsRecord::read(r)?.ports } else { Vec::new() };
     let ports = ToldPorts { ports: ports.into_iter().map(|port| port.0).collect() };
+    let longest_frame = if given.framed { Some(LONGEST.read(r)?) } else { None };
     let signature = if given.signed { Some(SIGNATURE.read(r)?) } else { None };
     let key = if given.keyed { Some(KEY.read(r)?) } else { None };
     let signing = signature.map(|signature| Signing { signature, key });
-    Ok(Signed { profile: Profile { position, prefixes, ports }, signing })
+    let profile = Profile { position, prefixes, ports, longest_frame };
+    Ok(Signed { profile, signing })
 }
 
 #[cfg(test)]
@@ -271,6 +286,18 @@ mod tests {
         }
     }
 
+    /// The golden vector of the wire format.
+    #[test]
+    fn golden_longest_frame() {
+        let profile = Profile { longest_frame: Some(1392), ..Profile::default() };
+        let out = written(&profile);
+        assert_eq!(out, [0x40, 5, 0x70]);
+        assert_eq!(out.len(), len(&profile, false));
+        let signed = Signed { profile, signing: None };
+        assert_eq!(read(&mut Reader::new(&out)), Ok(signed));
+        assert_eq!(read(&mut Reader::new(&out[..2])), Err(Malformed));
+    }
+
     #[test]
     fn prefixes_that_cannot_be_are_malformed() {
         let seven = Profile { prefixes: vec!["10.0.0.0/7".parse().unwrap()], ..Profile::default() };
@@ -280,7 +307,7 @@ mod tests {
         let signed = Signed { profile: seven, signing: None };
         assert_eq!(read(&mut Reader::new(&more)), Ok(signed));
         let many = [&[4, 33, 0][..], &[0; 33 * 5]].concat();
-        for bad in [&many[..], &[4, 1, 0, 33, 10, 0, 0, 0], &[0x40], &[0x10], &[1 | 2]] {
+        for bad in [&many[..], &[4, 1, 0, 33, 10, 0, 0, 0], &[0x80], &[0x10], &[1 | 2]] {
             assert_eq!(read(&mut Reader::new(bad)), Err(Malformed), "{bad:?}");
         }
     }

@@ -207,6 +207,7 @@ fn open_gateways(world: &mut World<'_>, scheme: &'static str, flows: &[RunningFl
             announce: Vec::new(),
             mtu,
             clamp_mss: true,
+            padding: false,
             queue: DEFAULT_QUEUE,
             multicast: None,
         };
