@@ -24,7 +24,7 @@ pub fn leaf(data: &[u8]) -> Hash {
 /// Returns the hash of an inner node. Its domain differs from that of leaves, so that no generation
 /// can pass for an inner node.
 fn join(left: &Hash, right: &Hash) -> Hash {
-    let mut hasher = blake3::Hasher::new_derive_key("ncmesh generation tree node v1");
+    let mut hasher = blake3::Hasher::new_derive_key("ncmesh batch tree node v1");
     hasher.update(left).update(right);
     *hasher.finalize().as_bytes()
 }

@@ -551,6 +551,7 @@ impl Clone for Topology {
             version: self.version,
             self_descriptions: self.self_descriptions,
             usual: self.usual,
+            shortest: self.shortest,
             graph: OnceLock::new(),
             paths: Cache::default(),
         }

@@ -36,11 +36,11 @@ pub struct ApplyRequest {
     pub without_missing: bool,
     /// Nodes that are updated at once: `{"nodes": 3}` or `{"percent": 10}`.
     #[serde(default)]
-    pub generation: Option<Generation>,
+    pub batch: Option<Batch>,
     /// Nodes that are updated before all others, by name or id.
     #[serde(default)]
     pub canaries: Vec<String>,
-    /// Time in which the nodes of a generation must be updated.
+    /// Time in which the nodes of a batch must be updated.
     #[serde(default)]
     pub update_within_s: Option<u64>,
     /// Time that a node waits for its confirmation before it goes back.
@@ -49,7 +49,7 @@ pub struct ApplyRequest {
     /// Whether nodes on trial are kept by a `confirm` alone.
     #[serde(default)]
     pub by_hand: bool,
-    /// Time after which the first generation begins, s. At once if absent.
+    /// Time after which the first batch begins, s. At once if absent.
     #[serde(default)]
     pub after_s: Option<u64>,
 }
@@ -98,12 +98,12 @@ pub struct FleetRollout {
     pub stage: String,
     /// The thing that it waits for, or how it ended, in words.
     pub waits_for: String,
-    /// Time until the first generation begins, s, if that is to come.
+    /// Time until the first batch begins, s, if that is to come.
     pub begins_in_s: Option<f64>,
-    /// Number of generations, once the release is applied.
-    pub generations: usize,
-    /// Generation that is updated now, from 1.
-    pub generation: Option<usize>,
+    /// Number of batches, once the release is applied.
+    pub batches: usize,
+    /// Batch that is updated now, from 1.
+    pub batch: Option<usize>,
     /// Its nodes.
     pub nodes: Vec<FleetNode>,
 }
@@ -123,8 +123,8 @@ pub struct FleetNode {
     pub standing: Option<String>,
     /// Why, if there is more to say.
     pub why: Option<String>,
-    /// Generation in which it is updated, from 1.
-    pub generation: Option<usize>,
+    /// Batch in which it is updated, from 1.
+    pub batch: Option<usize>,
     /// Time since it was heard last, s. Absent if it was not heard since the daemon started.
     pub last_heard_s: Option<f64>,
 }

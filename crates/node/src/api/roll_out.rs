@@ -107,16 +107,10 @@ fn check_images(dir: &Path, manifest: &Manifest) -> Result<(), ApiError> {
 /// [`ErrorCode::BadRequest`] for a value that is not allowed or a release that is not staged, and
 /// errors of the canaries' names.
 pub(super) fn apply(node: &mut Node, request: &ApplyRequest) -> Result<FleetStatus, ApiError> {
-    let ApplyRequest {
-        without_missing,
-        generation,
-        update_within_s,
-        confirm_within_s,
-        by_hand,
-        ..
-    } = request;
-    if generation.is_some_and(|generation| !generation.is_possible()) {
-        return Err(wrong("generation: allowed is 1 node or more, or 1 to 100 percent"));
+    let ApplyRequest { without_missing, batch, update_within_s, confirm_within_s, by_hand, .. } =
+        request;
+    if batch.is_some_and(|batch| !batch.is_possible()) {
+        return Err(wrong("batch: allowed is 1 node or more, or 1 to 100 percent"));
     }
     let usual = Settings::default();
     let update_within = seconds("update_within_s", *update_within_s, usual.update_within)?;
@@ -135,7 +129,7 @@ pub(super) fn apply(node: &mut Node, request: &ApplyRequest) -> Result<FleetStat
         let settings = Settings {
             update_within,
             confirm_within,
-            generation: generation.unwrap_or(usual.generation),
+            batch: batch.unwrap_or(usual.batch),
             canaries: canaries.iter().map(|node| rollout::Node(node.0)).collect(),
             by_hand: *by_hand,
             ..rollout.settings().clone()

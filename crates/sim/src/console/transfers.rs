@@ -125,7 +125,7 @@ impl Transfers {
 
             received_values(&status).tell(receiver);
             let begun = status.begun.map(|file::Begun { generation, rank, packets }| Rank {
-                generation: generation,
+                generation,
                 rank,
                 size: packets,
             });
