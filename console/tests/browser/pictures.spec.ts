@@ -13,6 +13,8 @@ const CASES: [string, string][] = [
   ["coding", "cross-forward+cross-braid/#/coding"],
   ["streams", "stream/#/streams"],
   ["air", "building-cascade/#/air"],
+  ["rollouts", "rollout/#/rollouts"],
+  ["rollout-map", "rollout/#/map"],
   ["security", "campus/#/security"],
   ["health", "campus/#/health"],
   ["two", "cross-forward+cross-braid/#/map"],
