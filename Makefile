@@ -55,7 +55,7 @@ stream-demo: stream-demo-deps
 # one has a full disk, one is of another model and one fails.
 fleet-demo:
 	$(CARGO) build --profile demo -p ncmesh
-	scripts/fleet-demo.py target/demo/ncmesh
+	scripts/fleet-demo.py target/demo/ncmesh target/demo/fleet.ncrec
 
 # ffmpeg, and a font for the names in the picture.
 stream-demo-deps:

@@ -9,7 +9,7 @@ export const PHASES = [
   { id: "staged", title: "staged", colour: "flow-5" },
   { id: "updating", title: "being updated", colour: "flow-4" },
   { id: "updated", title: "updated", colour: "flow-3" },
-  { id: "back", title: "back on the old version", colour: "flow-1" },
+  { id: "back", title: "ended with the old version", colour: "flow-1" },
   { id: "failed", title: "refused or failed", colour: "flow-6" },
 ] as const;
 

@@ -449,6 +449,10 @@ impl World {
         let Some(member) = &mut router.member else { return };
         let local = now + router.ahead;
         match event {
+            Event::Manifest(id) if is_there && router.full_until > now => {
+                member.handle_no_space(local);
+                router.events.push((again, Event::Manifest(id)));
+            }
             Event::Manifest(id) if !is_there => {
                 if member.lacks() == Some(Lacks::Manifest(id)) {
                     router.events.push((again, Event::Manifest(id)));

@@ -192,6 +192,28 @@ fn manifests_that_do_not_count_are_waited_out() {
 }
 
 #[test]
+fn a_node_without_space_for_the_manifest_says_so_and_wants_it_again() {
+    let mut member = member(s(0), 5, "1.0", SavedMember::default());
+    let new = manifest("1.1", NEW, Some(SIGNER));
+    let first = order(Number { rollout: 7, sequence: 1 }, Step::Stage, OPERATOR, &new);
+    member.handle_order(s(0), &first).unwrap();
+    assert_eq!(member.report().unwrap().why, Some(Why::Manifest));
+    member.handle_no_space(s(1));
+    member.handle_no_space(s(30));
+    assert_eq!(member.report().unwrap().why, Some(Why::Space));
+    assert_eq!((member.lacks(), member.poll_timeout()), (None, Some(s(61))));
+
+    member.handle_timeout(s(61));
+    assert_eq!(member.report().unwrap().why, Some(Why::Manifest));
+    assert_eq!(member.lacks(), Some(Lacks::Manifest(new.release().id())));
+    member.handle_manifest(new.to_string().as_bytes());
+    assert_eq!((member.phase(), member.poll_timeout()), (Some(&Phase::Fetching(None)), None));
+    // One that has its manifest is told so by its image.
+    member.handle_no_space(s(62));
+    assert_eq!(member.report().unwrap().why, Some(Why::Image));
+}
+
+#[test]
 fn two_operators_are_noticed() {
     let mut member = staged();
     let other = manifest("1.2", "image of 1.2", Some(SIGNER));

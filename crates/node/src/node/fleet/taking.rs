@@ -297,11 +297,15 @@ impl Node {
     /// Notes that a file of a roll-out was refused here.
     pub(in crate::node) fn note_fleet_refused(&mut self, flow: FlowId, why: Refusal) {
         let Some(side) = &mut self.fleet.member else { return };
-        if side.arriving.remove(&flow)
-            && why == Refusal::NoSpace
-            && let Some(Fetch { ticket, .. }) = side.fetch
-        {
+        if !side.arriving.remove(&flow) || why != Refusal::NoSpace {
+            return;
+        }
+
+        if let Some(Fetch { ticket, .. }) = side.fetch {
             self.note_fetched(ticket, Err(Why::Space));
+        } else {
+            side.member.handle_no_space(since_start(self.clock.now()));
+            self.report_change();
         }
     }
 
