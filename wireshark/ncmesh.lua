@@ -403,8 +403,8 @@ function check.distinct(c, ...)
   end
 end
 
--- Into how many batches a file is cut.
-function check.cut(c, size, generation, symbol, batches)
+-- Into how many generations a file is cut.
+function check.cut(c, size, generation, symbol, generations)
   local bytes, capacity = c:latest(size), c:latest(generation) * c:latest(symbol)
   for depth = 0, bytes <= 2 ^ 44 and 24 or -1 do
     local room = capacity - 32 * depth
@@ -412,7 +412,7 @@ function check.cut(c, size, generation, symbol, batches)
     local whole = (bytes - bytes % room) / room
     local count = bytes % room > 0 and whole + 1 or whole
     if count <= 2 ^ depth then
-      c.tree:add(fields[batches], math.floor(count)):set_generated()
+      c.tree:add(fields[generations], math.floor(count)):set_generated()
       return nil
     end
   end

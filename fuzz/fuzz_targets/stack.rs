@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use ncmesh_engine::Event;
-use ncmesh_engine::file::{Allowance, BatchSet, FileLimits, Manifest, Outgoing, merkle};
+use ncmesh_engine::file::{Allowance, GenerationSet, FileLimits, Manifest, Outgoing, merkle};
 use ncmesh_engine::registry::{Scheme, ServiceKind};
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
@@ -67,8 +67,8 @@ fn settle(stack: &mut Stack, storage: &mut MemoryStorage, now: Instant) {
     while let Some(event) = stack.poll_event() {
         match event {
             // Large files are refused, as a real inbox would find no space for them.
-            Event::Announced(m) if m.geometry.batches() < 4096 => {
-                let none = BatchSet::none(m.geometry.batches());
+            Event::Announced(m) if m.geometry.generations() < 4096 => {
+                let none = GenerationSet::none(m.geometry.generations());
                 stack.at(now, storage).accept(m.flow, &none);
             }
             Event::Assembled(flow) => stack.at(now, storage).delivered(flow),

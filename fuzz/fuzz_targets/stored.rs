@@ -53,8 +53,8 @@ fn damaged_journal(bytes: &[u8]) {
     let manifest = manifest();
     let mut journal = journal::head(&manifest).expect("it is text");
     let head = journal.len();
-    for batch in 0..4 {
-        journal.extend(journal::record(batch, &[batch as u8; 32]));
+    for generation in 0..4 {
+        journal.extend(journal::record(generation, &[generation as u8; 32]));
     }
     let at = usize::from(u16::from_be_bytes([*high, *low])) % journal.len();
     if cut % 2 == 0 {
@@ -67,11 +67,11 @@ fn damaged_journal(bytes: &[u8]) {
     assert!(at >= head || !is_changed || claims.is_none());
     if let Some(claims) = claims {
         assert!(claims.length <= journal.len() as u64);
-        assert!(claims.batches.iter().all(|(batch, hash)| *hash == [*batch as u8; 32]));
+        assert!(claims.generations.iter().all(|(generation, hash)| *hash == [*generation as u8; 32]));
     }
 }
 
-/// Tests valid records of existing and missing batches, mixed with arbitrary bytes.
+/// Tests valid records of existing and missing generations, mixed with arbitrary bytes.
 fn journal_with_garbage(mut bytes: &[u8]) {
     let manifest = manifest();
     let mut journal = journal::head(&manifest).expect("it is text");
@@ -79,10 +79,10 @@ fn journal_with_garbage(mut bytes: &[u8]) {
     let mut expected = BTreeMap::new();
     while let [kind, number, rest @ ..] = bytes {
         if kind % 4 > 0 {
-            let batch = u32::from(*number) << (kind % 25);
-            journal.extend(journal::record(batch, &[*kind; 32]));
-            if whole && batch < manifest.geometry.batches() {
-                expected.insert(batch, [*kind; 32]);
+            let generation = u32::from(*number) << (kind % 25);
+            journal.extend(journal::record(generation, &[*kind; 32]));
+            if whole && generation < manifest.geometry.generations() {
+                expected.insert(generation, [*kind; 32]);
             }
             bytes = rest;
         } else {
@@ -93,5 +93,5 @@ fn journal_with_garbage(mut bytes: &[u8]) {
         }
     }
     let claims = journal::read(journal.as_slice(), &manifest).expect("memory can be read");
-    assert_eq!(claims.expect("its head is whole").batches, expected);
+    assert_eq!(claims.expect("its head is whole").generations, expected);
 }

@@ -9,7 +9,7 @@ mod ripple;
 #[path = "../../examples/own-scheme/src/twice.rs"]
 mod twice;
 
-use ncmesh_engine::file::{Allowance, BatchSet, FileLimits, Manifest, Outgoing, merkle};
+use ncmesh_engine::file::{Allowance, FileLimits, GenerationSet, Manifest, Outgoing, merkle};
 use ncmesh_engine::registry::{Registry, ServiceKind};
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::{Duration, Instant};
@@ -125,7 +125,7 @@ impl Node {
         while let Some(event) = self.stack.poll_event() {
             match event {
                 Event::Announced(manifest) => {
-                    let none = BatchSet::none(manifest.geometry.batches());
+                    let none = GenerationSet::none(manifest.geometry.generations());
                     self.stack.at(now, &mut self.storage).accept(manifest.flow, &none);
                 }
                 Event::Assembled(flow) => self.stack.at(now, &mut self.storage).delivered(flow),

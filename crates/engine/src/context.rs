@@ -31,7 +31,7 @@ pub struct Context<'a> {
     pub counters: &'a mut Counters,
     /// Queue of events for the driver.
     pub events: &'a mut VecDeque<Event>,
-    /// Storage backend for the batches of files.
+    /// Storage backend for the generations of files.
     pub storage: &'a mut dyn Storage,
 }
 

@@ -1,7 +1,7 @@
 //! The traits of an engine: the part that every one has, and the three kinds.
 
 use crate::context::Context;
-use crate::file::{BatchSet, Geometry, Outgoing, Refusal, SendError, TransferStatus};
+use crate::file::{GenerationSet, Geometry, Outgoing, Refusal, SendError, TransferStatus};
 use crate::port::At;
 use crate::stream::{NewStream, StreamError, StreamPacketError, StreamStatus, UtilityConfig};
 use crate::time::Instant;
@@ -67,7 +67,7 @@ pub trait Engine {
 
 /// An engine that multicasts files.
 pub trait FileEngine: Engine {
-    /// Returns how a file of `size` bytes would be cut into batches here and now.
+    /// Returns how a file of `size` bytes would be cut into generations here and now.
     ///
     /// # Errors
     /// [`SendError`] if it cannot be cut.
@@ -79,9 +79,9 @@ pub trait FileEngine: Engine {
     /// [`SendError`] if it cannot be offered.
     fn send(&mut self, cx: &mut Context<'_>, outgoing: Outgoing) -> Result<(), SendError>;
 
-    /// Answers [`Event::Announced`](crate::Event::Announced): the file has a place, and the batches
-    /// `have` are already there.
-    fn accept(&mut self, cx: &mut Context<'_>, flow: FlowId, have: BatchSet);
+    /// Answers [`Event::Announced`](crate::Event::Announced): the file has a place, and the
+    /// generations `have` are already there.
+    fn accept(&mut self, cx: &mut Context<'_>, flow: FlowId, have: GenerationSet);
 
     /// Answers [`Event::Announced`](crate::Event::Announced) with a refusal, or ends a reception.
     fn refuse(&mut self, cx: &mut Context<'_>, flow: FlowId, why: Refusal);

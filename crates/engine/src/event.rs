@@ -11,14 +11,14 @@ pub enum Event {
     /// [`FileEngine::accept`](crate::FileEngine::accept) or
     /// [`FileEngine::refuse`](crate::FileEngine::refuse).
     Announced(Box<Manifest>),
-    /// All batches of a file are written. The driver verifies the whole, makes it durable, gives it
-    /// its name, then calls [`FileEngine::delivered`](crate::FileEngine::delivered).
+    /// All generations of a file are written. The driver verifies the whole, makes it durable,
+    /// gives it its name, then calls [`FileEngine::delivered`](crate::FileEngine::delivered).
     Assembled(FlowId),
     /// The source is said to have withdrawn the file, or ended the transfer without this node. The
     /// driver closes it and keeps what was received for when it is announced again.
     Withdrawn(FlowId),
-    /// A batch could not be written, and the reception pauses. The driver prepares the place again,
-    /// now or later, and calls accept or refuse as for a file that was announced.
+    /// A generation could not be written, and the reception pauses. The driver prepares the place
+    /// again, now or later, and calls accept or refuse as for a file that was announced.
     Unwritable(FlowId),
     /// A file whose source is silent made room for another. The driver closes it and keeps what was
     /// received for when it is announced again.

@@ -1,14 +1,14 @@
 //! Storage backend for files: a file system in the daemon, memory in the simulator and in tests.
 //!
-//! Engines read batches of files they send and write batches of files they receive. The driver
-//! decides where the files are.
+//! Engines read generations of files they send and write generations of files they receive. The
+//! driver decides where the files are.
 
 use crate::file::merkle::{self, Hash};
-use crate::file::{BatchSet, Geometry};
+use crate::file::{GenerationSet, Geometry};
 use ncmesh_wire::FlowId;
 use std::collections::BTreeMap;
 
-/// Reason why a batch could not be read or written.
+/// Reason why a generation could not be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
     /// The file is gone or cannot be read.
@@ -34,15 +34,15 @@ pub trait Storage {
     /// [`StorageError::Busy`] if it may be readable later.
     fn read(&mut self, flow: FlowId, offset: u64, data: &mut [u8]) -> Result<(), StorageError>;
 
-    /// Writes a complete and verified batch at its `offset`. After a restart, `hash` tells whether
-    /// the batch has reached the disk.
+    /// Writes a complete and verified generation at its `offset`. After a restart, `hash` tells
+    /// whether the generation has reached the disk.
     ///
     /// # Errors
     /// [`StorageError::NoSpace`] or [`StorageError::Unwritable`].
     fn write(
         &mut self,
         flow: FlowId,
-        batch: u32,
+        generation: u32,
         offset: u64,
         data: &[u8],
         hash: &Hash,
@@ -69,21 +69,21 @@ impl MemoryStorage {
         self.incoming.get(&flow).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the numbers of the batches of a file that were written, unchecked.
-    pub fn written_batches(&self, flow: FlowId) -> impl Iterator<Item = u32> + '_ {
-        self.written.get(&flow).into_iter().flatten().map(|(batch, _)| *batch)
+    /// Returns the numbers of the generations of a file that were written, unchecked.
+    pub fn written_generations(&self, flow: FlowId) -> impl Iterator<Item = u32> + '_ {
+        self.written.get(&flow).into_iter().flatten().map(|(generation, _)| *generation)
     }
 
-    /// Returns the batches of a file that were written, each checked against its hash.
+    /// Returns the generations of a file that were written, each checked against its hash.
     #[must_use]
-    pub fn written(&self, flow: FlowId, geometry: &Geometry) -> BatchSet {
-        let mut have = BatchSet::none(geometry.batches());
+    pub fn written(&self, flow: FlowId, geometry: &Geometry) -> GenerationSet {
+        let mut have = GenerationSet::none(geometry.generations());
         let file = self.received(flow);
-        for (batch, hash) in self.written.get(&flow).into_iter().flatten() {
-            let start = geometry.offset(*batch) as usize;
-            let data = file.get(start..start + geometry.data_len(*batch));
+        for (generation, hash) in self.written.get(&flow).into_iter().flatten() {
+            let start = geometry.offset(*generation) as usize;
+            let data = file.get(start..start + geometry.data_len(*generation));
             if data.is_some_and(|d| merkle::leaf(d) == *hash) {
-                have.insert(*batch);
+                have.insert(*generation);
             }
         }
 
@@ -109,12 +109,12 @@ impl Storage for MemoryStorage {
     fn write(
         &mut self,
         flow: FlowId,
-        batch: u32,
+        generation: u32,
         offset: u64,
         data: &[u8],
         hash: &Hash,
     ) -> Result<(), StorageError> {
-        self.written.entry(flow).or_default().insert(batch, *hash);
+        self.written.entry(flow).or_default().insert(generation, *hash);
         let start = usize::try_from(offset).map_err(|_| StorageError::NoSpace)?;
         let file = self.incoming.entry(flow).or_default();
         if file.len() < start + data.len() {

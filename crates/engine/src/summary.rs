@@ -11,14 +11,14 @@ pub struct Summary {
     pub kind: &'static str,
     /// The transfer or flow it belongs to.
     pub flow: Option<FlowId>,
-    /// The batch or generation that is coded in it.
-    pub batch: Option<u32>,
+    /// The generation or generation that is coded in it.
+    pub generation: Option<u32>,
 }
 
 impl Summary {
     /// Returns a summary of a frame that belongs to no flow.
     #[must_use]
     pub fn new(service: &'static str, kind: &'static str) -> Self {
-        Self { service, kind, flow: None, batch: None }
+        Self { service, kind, flow: None, generation: None }
     }
 }

@@ -42,7 +42,7 @@ pub fn received_values(status: &TransferStatus) -> ReceivedValues {
         bytes: status.bytes,
         innovative: is_receiver.then_some(status.innovative),
         redundant: is_receiver.then_some(status.redundant),
-        bad_batches: is_receiver.then_some(status.bad_batches),
+        bad_generations: is_receiver.then_some(status.bad_generations),
         ..ReceivedValues::default()
     }
 }

@@ -64,7 +64,7 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     flow: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    batch: Option<u32>,
+    generation: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,7 +148,7 @@ impl<W: Write> EventLines<W> {
             service: summary.map(|summary| summary.service),
             r#type: summary.map(|summary| summary.kind),
             flow: summary.and_then(|summary| summary.flow).map(|flow| flow.to_string()),
-            batch: summary.and_then(|summary| summary.batch),
+            generation: summary.and_then(|summary| summary.generation),
             ..line
         }
     }

@@ -1,7 +1,7 @@
 //! One simulated node: a stack, its files in memory, and a user that accepts every file.
 
 use crate::gateway::HostGateway;
-use ncmesh_engine::file::{BatchSet, Manifest, Outgoing, Refusal};
+use ncmesh_engine::file::{GenerationSet, Manifest, Outgoing, Refusal};
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::{Event, PerPort};
@@ -146,9 +146,9 @@ impl Host {
         }
     }
 
-    /// Returns the complete batches of a file, for assertions.
+    /// Returns the complete generations of a file, for assertions.
     #[must_use]
-    pub fn written(&self, manifest: &Manifest) -> BatchSet {
+    pub fn written(&self, manifest: &Manifest) -> GenerationSet {
         self.storage.written(manifest.flow, &manifest.geometry)
     }
 }

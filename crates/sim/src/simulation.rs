@@ -398,8 +398,8 @@ impl Simulation {
         let host = self.hosts.get_mut(from).ok_or(SimulationError::NotRunning(from))?;
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(from))?;
 
-        // As a daemon does: the engine cuts the file into batches, and the hash tree over them goes
-        // into the announcement.
+        // As a daemon does: the engine cuts the file into generations, and the hash tree over them
+        // goes into the announcement.
         let serial = host.outgoing.len() as u32 + 1;
         let flow = FlowId { source: node_id(from), serial };
 
@@ -418,7 +418,7 @@ impl Simulation {
         let open = to.is_none();
         let outgoing = Outgoing { manifest, leaves, receivers, done, open, allowance };
 
-        // The file must be readable before the engine asks for its first batch.
+        // The file must be readable before the engine asks for its first generation.
         host.storage.provide(flow, contents);
         host.outgoing.push((scheme, outgoing.clone()));
         stack.at(self.now, &mut host.storage).send_file(at, outgoing)?;

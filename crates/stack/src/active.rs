@@ -15,7 +15,7 @@ use crate::statements::InFrame;
 use crate::transfers::Raised;
 use crate::trust::Verdict;
 use ncmesh_engine::counters::DropReason;
-use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, Refusal, SendError};
+use ncmesh_engine::file::{GenerationSet, Geometry, Outgoing, Refusal, SendError};
 use ncmesh_engine::registry::Scheme;
 use ncmesh_engine::stream::{NewStream, StreamError, StreamPacketError, UtilityConfig};
 use ncmesh_engine::time::Duration;
@@ -219,8 +219,8 @@ impl Active<'_> {
     }
 
     /// Answers [`Event::Announced`](ncmesh_engine::Event::Announced): the file has a place, and the
-    /// batches `have` are already there.
-    pub fn accept(&mut self, flow: FlowId, have: &BatchSet) {
+    /// generations `have` are already there.
+    pub fn accept(&mut self, flow: FlowId, have: &GenerationSet) {
         self.with_transfer(flow, |file, cx| file.accept(cx, flow, have.clone()));
     }
 

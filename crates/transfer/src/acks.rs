@@ -2,7 +2,8 @@
 //!
 //! Every hop keeps the newest acknowledgment of each receiver and is responsible for bringing it to
 //! the next hop, by unicast and before any data. An acknowledgment that is lost would keep the
-//! source sending a batch that nobody needs, so each hop repeats it until it knows that it arrived:
+//! source sending a generation that nobody needs, so each hop repeats it until it knows that it
+//! arrived:
 //!
 //! ```text
 //!                 handed to the MAC

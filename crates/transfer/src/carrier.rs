@@ -11,8 +11,8 @@ use ncmesh_wire::{FlowId, NodeId};
 /// Packets as a scheme wants them.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketConfig {
-    /// Packets of a full batch (k).
-    pub batch_size: u8,
+    /// Packets of a full generation (k).
+    pub generation: u8,
     /// Payload of a packet, bytes; `None` to fit the radio.
     pub symbol_size: Option<u16>,
 }
@@ -39,7 +39,7 @@ pub trait Carrier: Send {
     }
 
     /// Returns the most bytes of a data packet besides its payload, if it lists `listed` nodes and
-    /// its batch has `packets`.
+    /// its generation has `packets`.
     fn overhead(&self, listed: usize, packets: u8) -> usize;
 
     // ---- transfers begin and end
@@ -116,7 +116,8 @@ pub trait Carrier: Send {
 
     // ---- status
 
-    /// Returns the first batch of a file that this node receives of which there is a part here.
+    /// Returns the first generation of a file that this node receives of which there is a part
+    /// here.
     fn begun(&self, flow: FlowId) -> Option<Begun>;
 
     /// Returns the nodes that were to forward a file of this node.

@@ -1,9 +1,10 @@
 //! Reliable multicast of files: what all file schemes share.
 //!
-//! A file is cut into batches of packets, each of which proves by a hash tree that it belongs to
-//! the file. Its source floods an announcement. Receivers accept or refuse it, take batches in any
-//! order, and acknowledge to the source what they have until they have the whole. A transfer goes
-//! on after an interruption with what is there already, and its end is never inferred from silence.
+//! A file is cut into generations of packets, each of which proves by a hash tree that it belongs
+//! to the file. Its source floods an announcement. Receivers accept or refuse it, take generations
+//! in any order, and acknowledge to the source what they have until they have the whole. A transfer
+//! goes on after an interruption with what is there already, and its end is never inferred from
+//! silence.
 //!
 //! A [`Carrier`] brings data packets from the source to the receivers: that is a file scheme.
 //! [`FileMulticast`] is the engine that joins it with everything else:

@@ -2,7 +2,9 @@
 
 use crate::sink::{FileSink, SinkPhase};
 use crate::source::{CloseReason, FileSource, SourceState};
-use ncmesh_engine::file::{BatchSet, Direction, Geometry, ReceiverStatus, Stage, TransferStatus};
+use ncmesh_engine::file::{
+    Direction, GenerationSet, Geometry, ReceiverStatus, Stage, TransferStatus,
+};
 
 impl FileSource {
     /// Returns the status of a file that this node sends.
@@ -46,7 +48,7 @@ impl FileSource {
             forwarders: Vec::new(),
             innovative: 0,
             redundant: 0,
-            bad_batches: 0,
+            bad_generations: 0,
             begun: None,
         }
     }
@@ -78,14 +80,14 @@ impl FileSink {
             forwarders: Vec::new(),
             innovative: self.innovative,
             redundant: self.redundant,
-            bad_batches: self.bad_batches,
+            bad_generations: self.bad_generations,
             begun: None,
         }
     }
 }
 
-/// Returns the bytes of the batches in `have`, about: the last batch may be shorter.
-fn bytes_of(have: &BatchSet, g: &Geometry) -> u64 {
+/// Returns the bytes of the generations in `have`, about: the last generation may be shorter.
+fn bytes_of(have: &GenerationSet, g: &Geometry) -> u64 {
     if have.is_full() {
         return g.size();
     }

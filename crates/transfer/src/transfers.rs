@@ -68,7 +68,7 @@ impl Transfers {
         self.background(flow).filter(|background| background.percent() < 100)
     }
 
-    /// Notes what became of a batch. Returns whether it was written.
+    /// Notes what became of a generation. Returns whether it was written.
     pub fn note_outcome(
         &mut self,
         cx: &mut Context<'_>,
@@ -77,14 +77,14 @@ impl Transfers {
     ) -> bool {
         match outcome {
             SinkOutcome::Quiet => {}
-            SinkOutcome::Malformed | SinkOutcome::BatchForged => {
+            SinkOutcome::Malformed | SinkOutcome::GenerationForged => {
                 cx.counters.drop(DropReason::Malformed);
             }
             SinkOutcome::WriteFailed => {
                 self.acknowledge(cx, flow);
                 cx.events.push_back(Event::Unwritable(flow));
             }
-            SinkOutcome::BatchWritten => return true,
+            SinkOutcome::GenerationWritten => return true,
         }
 
         false

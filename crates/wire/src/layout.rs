@@ -1,8 +1,8 @@
 //! Descriptions of frame bodies, as data.
 //!
-//! The declaration of a frame ([`record`](mod@crate::record)) gives its [`Layout`], a list of [`Part`]s
-//! in the order of the bytes. The tables of the wire format and the Wireshark dissector are made of
-//! the layouts.
+//! The declaration of a frame ([`record`](mod@crate::record)) gives its [`Layout`], a list of
+//! [`Part`]s in the order of the bytes. The tables of the wire format and the Wireshark dissector
+//! are made of the layouts.
 //!
 //! Later parts refer to earlier fields by name. A name means the value that was read last; the
 //! value of a field of bytes is its length.
@@ -189,7 +189,7 @@ pub enum Check {
     /// The field has this value.
     Is(&'static str, u64),
     /// A file of this size, in generations of this size, of symbols of this size, can be cut into
-    /// batches. The last name is that of their number.
+    /// generations. The last name is that of their number.
     Cut([&'static str; 4]),
     /// The field has for each node its next hops, a bit each, at most this many. They lead in no
     /// circle, and from the second node nowhere.

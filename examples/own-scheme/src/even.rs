@@ -18,8 +18,8 @@ ncmesh_engine::settings! {
     struct EvenConfig {
         /// Packets each forwarder sends per packet received from upstream.
         credit: f64 = 1.0, within 0.1..=8.0, unit "packets";
-        /// Packets of a batch (k).
-        batch_size: u8 = 32, within 1..=255, unit "packets";
+        /// Packets of a generation (k).
+        generation: u8 = 32, within 1..=255, unit "packets";
     }
 }
 // --8<-- [end:config]
@@ -77,8 +77,8 @@ impl Scheme for Even {
         None
     }
 
-    fn batch_size(&self) -> u8 {
-        self.config.batch_size
+    fn generation(&self) -> u8 {
+        self.config.generation
     }
 
     fn symbol_size(&self) -> Option<u16> {
@@ -131,8 +131,8 @@ mod tests {
         assert_eq!(config("credit = 2.5"), Ok(2.5));
         assert_eq!(config("credit = 9.0"), Err("credit = 9: allowed is 0.1 to 8 packets".into()));
         assert_eq!(
-            config("batch_size = 0").unwrap_err(),
-            "batch_size = 0: allowed is 1 to 255 packets"
+            config("generation = 0").unwrap_err(),
+            "generation = 0: allowed is 1 to 255 packets"
         );
     }
 }

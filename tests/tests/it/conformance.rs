@@ -175,7 +175,7 @@ fn forged_packets_never_break_a_file_and_do_not_stop_it() {
     for engine in file_engines() {
         let mut config = diamond(5);
         config.sealed = false;
-        let settings = format!("{}.symbol_size = 1300\n{0}.batch_size = 32", engine.name);
+        let settings = format!("{}.symbol_size = 1300\n{0}.generation = 32", engine.name);
         config.engines = toml::from_str(&settings).unwrap();
         let mut s = settled(config);
         let to = [1, 2, 3, 4];
@@ -198,12 +198,12 @@ fn forged_packets_never_break_a_file_and_do_not_stop_it() {
     }
 }
 
-/// Sealed data packets of transfer 1-00000001, batch 0, one for each kind of routing in turn.
+/// Sealed data packets of transfer 1-00000001, generation 0, one for each kind of routing in turn.
 fn forged(forger: &mut Sealer, engine: &Entry, i: u32) -> Vec<u8> {
     let mut frame = Vec::new();
     Sealer::begin(&mut frame, engine.id, 1);
     frame.extend_from_slice(&[0, 1, 0, 0, 0, 1]);
-    // Incarnation 1, visit 1, batch 0, 32 packets.
+    // Incarnation 1, visit 1, generation 0, 32 packets.
     frame.extend_from_slice(&[0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 32]);
     match i % 3 {
         // Node 2 forwards with credit 1.

@@ -49,8 +49,8 @@ fn a_vanished_receiver_is_reported_and_resumes_where_it_was() {
         s.switch_on(3).unwrap();
         assert!(s.run_until(within(&s, 120), |s| has(s, 3, flow)));
         let again = status(&s, 3);
-        let batches = 1_200_000_u64.div_ceil(32 * 1300);
-        assert!(again.innovative < (batches - 2) * 32, "{} packets again", again.innovative);
+        let generations = 1_200_000_u64.div_ceil(32 * 1300);
+        assert!(again.innovative < (generations - 2) * 32, "{} packets again", again.innovative);
         assert!(s.run_until(within(&s, 60), ended));
     }
 }

@@ -16,8 +16,8 @@ async fn a_killed_receiver_keeps_what_it_has_and_holds_nobody_up() {
     let other = mesh.node("n09");
     mesh.wait(other, &id, |t| t.state == State::Complete).await;
     mesh.lab.restart(victim).await.unwrap();
-    // Batches in the file when the daemon was killed are still there; only the one in progress is
-    // received again.
+    // Generations in the file when the daemon was killed are still there; only the one in progress
+    // is received again.
     let after = mesh.wait(victim, &id, |_| true).await;
     assert!(after.values.bytes >= before.values.bytes, "{after:?} after {before:?}");
     let sent = mesh.wait_for_all("photo", &id).await;

@@ -13,7 +13,7 @@ const FIELDS: [(&str, &str); 9] = [
     ("ncmesh.counter", "counter"),
     ("ncmesh.type", "type"),
     ("ncmesh.flow", "flow"),
-    ("ncmesh.batch", "batch"),
+    ("ncmesh.generation", "generation"),
 ];
 
 /// Returns the values of [`FIELDS`] that an event's captured frame must have.

@@ -6,10 +6,23 @@ use std::collections::BTreeSet;
 
 /// Names of the fields that an event of each kind may have besides time, node and kind.
 const SCHEMA: [(&str, &[&str]); 8] = [
-    ("sent", &["sender", "to", "length", "salt", "counter", "service", "type", "flow", "batch"]),
+    (
+        "sent",
+        &["sender", "to", "length", "salt", "counter", "service", "type", "flow", "generation"],
+    ),
     (
         "heard",
-        &["sender", "length", "power_dbm", "salt", "counter", "service", "type", "flow", "batch"],
+        &[
+            "sender",
+            "length",
+            "power_dbm",
+            "salt",
+            "counter",
+            "service",
+            "type",
+            "flow",
+            "generation",
+        ],
     ),
     ("reported", &["result", "attempts", "airtime_ns"]),
     ("delivered", &["flow"]),

@@ -302,14 +302,14 @@ fn a_file_is_cut_as_the_engine_cuts_it() {
         cuts.push((size, generation as u8, symbol_size as u16));
     }
     let frames: Vec<_> = cuts.iter().map(|(s, g, l)| announcement(*s, *g, *l, b"a")).collect();
-    let names = ["ncmesh.announcement.batches", "ncmesh.malformed"];
+    let names = ["ncmesh.announcement.generations", "ncmesh.malformed"];
     let rows = tshark.fields(&forge(dir.path(), &frames), names);
     assert_eq!(rows.len(), cuts.len());
     let mut possible = 0;
-    for ([batches, malformed], (size, generation, symbol_size)) in rows.into_iter().zip(cuts) {
+    for ([generations, malformed], (size, generation, symbol_size)) in rows.into_iter().zip(cuts) {
         let cut = Geometry::new(size, generation, symbol_size).ok();
-        let expected = cut.map_or_else(String::new, |cut| cut.batches().to_string());
-        assert_eq!(batches, expected, "{size} {generation} {symbol_size}");
+        let expected = cut.map_or_else(String::new, |cut| cut.generations().to_string());
+        assert_eq!(generations, expected, "{size} {generation} {symbol_size}");
         assert_eq!(malformed.is_empty(), cut.is_some());
         possible += u32::from(cut.is_some());
     }

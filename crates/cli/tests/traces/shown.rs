@@ -215,7 +215,7 @@ fn an_announcement() {
         ("ncmesh.announcement.size", "1000"),
         ("ncmesh.announcement.generation", "32"),
         ("ncmesh.announcement.symbol_size", "1400"),
-        ("ncmesh.announcement.batches", "1"),
+        ("ncmesh.announcement.generations", "1"),
         ("ncmesh.announcement.root", &root),
         ("ncmesh.announcement.hash", &hash),
         ("ncmesh.announcement.name", "a.bin"),
@@ -234,7 +234,7 @@ fn data() {
         ("ncmesh.flow", "3-01020304"),
         ("ncmesh.incarnation", "0x1122"),
         ("ncmesh.turn", "6"),
-        ("ncmesh.batch", "4"),
+        ("ncmesh.generation", "4"),
         ("ncmesh.packets", "2"),
         ("ncmesh.systematic", "0"),
         ("ncmesh.has_piggyback", "1"),
@@ -253,7 +253,7 @@ fn data() {
 fn data_with_belts() {
     let body = "000301020304 1122 00000006 00000004 02 05 02 0008 0180 0009 0040 03 40 01 ff";
     let fields = [
-        ("_ws.col.Info", "more data 3-01020304 batch 4, systematic"),
+        ("_ws.col.Info", "more data 3-01020304 generation 4, systematic"),
         ("ncmesh.has_belts", "1"),
         ("ncmesh.systematic", "1"),
         ("ncmesh.forwarder.node", "8,9"),
@@ -270,10 +270,10 @@ fn data_with_belts() {
 fn data_of_the_cascade() {
     let body = "000301020304 00000004 02 0e 02 0102 0003 0708 0009 00000005 01 02 01ff 0a0b ff";
     let fields = [
-        ("_ws.col.Info", "cascade data 3-01020304 batch 4, coded, rank 2"),
+        ("_ws.col.Info", "cascade data 3-01020304 generation 4, coded, rank 2"),
         ("ncmesh.type", "data"),
         ("ncmesh.flow", "3-01020304"),
-        ("ncmesh.batch", "4"),
+        ("ncmesh.generation", "4"),
         ("ncmesh.packets", "2"),
         ("ncmesh.feeds", "0"),
         ("ncmesh.forwards", "1"),
@@ -294,7 +294,7 @@ fn data_of_the_cascade() {
     ];
     shows(26, 1, body, &fields);
     let fields = [
-        ("_ws.col.Info", "cascade data 3-01020304 batch 4, systematic, rank 12"),
+        ("_ws.col.Info", "cascade data 3-01020304 generation 4, systematic, rank 12"),
         ("ncmesh.feeds", "1"),
         ("ncmesh.forwards", "1"),
         ("ncmesh.receives", "0"),
@@ -315,7 +315,7 @@ fn data_of_the_cascade() {
 #[test]
 fn a_report_of_the_cascade() {
     let fields = [
-        ("_ws.col.Info", "cascade report 3-01020304 of 9 to parent 3: wants batch 4"),
+        ("_ws.col.Info", "cascade report 3-01020304 of 9 to parent 3: wants generation 4"),
         ("ncmesh.type", "report"),
         ("ncmesh.next_hop", "8"),
         ("ncmesh.parent", "3"),

@@ -140,7 +140,7 @@ pub struct Transfer {
     pub to: Vec<u16>,
     /// Size of the file, bytes.
     pub bytes: Count,
-    /// Number of generations (batches) that the file is cut into; null if that is not known.
+    /// Number of generations that the file is cut into; null if that is not known.
     pub generations: Option<u32>,
 }
 

@@ -42,8 +42,8 @@ state! {
         redundant: Option<Count>, "Redundant", Packets;
     }
     api {
-        /// Batches with a wrong hash. The source does not know it.
-        bad_batches: Option<Count>, "Bad batches", Plain;
+        /// Generations with a wrong hash. The source does not know it.
+        bad_generations: Option<Count>, "Bad generations", Plain;
         /// Duration so far, or in total, since the transfer began or was resumed here, s.
         seconds: f64, "Time", Seconds;
         /// Rate over that duration, kbit/s.

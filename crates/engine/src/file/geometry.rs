@@ -1,46 +1,46 @@
-//! Geometry of a file: how it is cut into batches and packets.
+//! Geometry of a file: how it is cut into generations and packets.
 //!
-//! A batch is a generation: up to k packets that are coded together (Pacifier, III-A.1). It carries
-//! a part of the file and, behind it, the batch's branch of the hash tree. The more batches there
-//! are, the longer the branch, and the less space is left for data. So the depth of the tree is the
-//! smallest one whose batches hold the whole file.
+//! A generation is up to k packets that are coded together (Pacifier, III-A.1). It
+//! carries a part of the file and, behind it, the generation's branch of the hash tree. The more
+//! generations there are, the longer the branch, and the less space is left for data. So the depth
+//! of the tree is the smallest one whose generations hold the whole file.
 
 use ncmesh_code::{Field, Shape};
 
 /// Size of the largest file, bytes: 16 TiB.
 const MAX_SIZE: u64 = 1 << 44;
-/// Most levels of the hash tree, for 2^24 batches. A receiver keeps a bit for each batch of an
-/// announced file, so this bounds what a false announcement can cost it.
+/// Most levels of the hash tree, for 2^24 generations. A receiver keeps a bit for each generation
+/// of an announced file, so this bounds what a false announcement can cost it.
 const MAX_DEPTH: usize = 24;
-/// Bytes of each level of a batch's branch.
+/// Bytes of each level of a generation's branch.
 const BRANCH_LEVEL: usize = 32;
 
-/// File that is cut into batches of up to `generation` packets of `symbol_size` bytes.
+/// File that is cut into generations of up to `generation` packets of `symbol_size` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     size: u64,
     generation: u8,
     symbol_size: u16,
     depth: usize,
-    batches: u32,
+    generations: u32,
 }
 
 /// Reason why a file cannot be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GeometryError {
-    /// It is over 16 TiB, or needs more batches than can be numbered.
-    #[error("the file is too large: at most 16 TiB in at most 2^24 batches")]
+    /// It is over 16 TiB, or needs more generations than can be numbered.
+    #[error("the file is too large: at most 16 TiB in at most 2^24 generations")]
     TooLarge,
     /// Packets are so small that the hashes leave no space for data.
-    #[error("packets of {0} bytes in batches of {1} leave no room for data; use larger ones")]
+    #[error("packets of {0} bytes in generations of {1} leave no room for data; use larger ones")]
     TooSmall(u16, u8),
 }
 
 impl Geometry {
-    /// Cuts `size` bytes into batches of `generation` packets of `symbol_size` bytes.
+    /// Cuts `size` bytes into generations of `generation` packets of `symbol_size` bytes.
     ///
     /// # Errors
-    /// [`GeometryError`] if there would be too many batches, or no space in them.
+    /// [`GeometryError`] if there would be too many generations, or no space in them.
     pub fn new(size: u64, generation: u8, symbol_size: u16) -> Result<Self, GeometryError> {
         if size > MAX_SIZE {
             return Err(GeometryError::TooLarge);
@@ -48,17 +48,18 @@ impl Geometry {
 
         let capacity = usize::from(generation) * usize::from(symbol_size);
 
-        // Each batch carries its branch of the hash tree. A deeper tree has more batches but leaves
-        // less room in each, so the depth is the first one whose tree holds all of them.
+        // Each generation carries its branch of the hash tree. A deeper tree has more generations
+        // but leaves less room in each, so the depth is the first one whose tree holds all of them.
         for depth in 0..=MAX_DEPTH {
             let room = capacity.saturating_sub(BRANCH_LEVEL * depth);
             if room == 0 {
                 return Err(GeometryError::TooSmall(symbol_size, generation));
             }
-            let batches = size.div_ceil(room as u64);
-            if batches <= 1 << depth {
-                let batches = u32::try_from(batches).map_err(|_| GeometryError::TooLarge)?;
-                return Ok(Self { size, generation, symbol_size, depth, batches });
+            let generations = size.div_ceil(room as u64);
+            if generations <= 1 << depth {
+                let generations =
+                    u32::try_from(generations).map_err(|_| GeometryError::TooLarge)?;
+                return Ok(Self { size, generation, symbol_size, depth, generations });
             }
         }
 
@@ -71,7 +72,7 @@ impl Geometry {
         self.size
     }
 
-    /// Returns the packets of a full batch (k).
+    /// Returns the packets of a full generation (k).
     #[must_use]
     pub fn generation(&self) -> u8 {
         self.generation
@@ -83,48 +84,48 @@ impl Geometry {
         self.symbol_size
     }
 
-    /// Returns the number of batches; an empty file has none.
+    /// Returns the number of generations; an empty file has none.
     #[must_use]
-    pub fn batches(&self) -> u32 {
-        self.batches
+    pub fn generations(&self) -> u32 {
+        self.generations
     }
 
-    /// Returns the levels of the hash tree above the batches.
+    /// Returns the levels of the hash tree above the generations.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Returns the offset of `batch` in the file, bytes.
+    /// Returns the offset of `generation` in the file, bytes.
     #[must_use]
-    pub fn offset(&self, batch: u32) -> u64 {
-        u64::from(batch) * self.full_len() as u64
+    pub fn offset(&self, generation: u32) -> u64 {
+        u64::from(generation) * self.full_len() as u64
     }
 
-    /// Returns the bytes of the file that `batch` carries.
+    /// Returns the bytes of the file that `generation` carries.
     #[must_use]
-    pub fn data_len(&self, batch: u32) -> usize {
-        let left = self.size.saturating_sub(self.offset(batch));
+    pub fn data_len(&self, generation: u32) -> usize {
+        let left = self.size.saturating_sub(self.offset(generation));
         left.min(self.full_len() as u64) as usize
     }
 
-    /// Returns the packets of `batch`; the last batch may have fewer than the others.
+    /// Returns the packets of `generation`; the last generation may have fewer than the others.
     #[must_use]
-    pub fn packets(&self, batch: u32) -> u8 {
-        let bytes = self.data_len(batch) + BRANCH_LEVEL * self.depth;
+    pub fn packets(&self, generation: u32) -> u8 {
+        let bytes = self.data_len(generation) + BRANCH_LEVEL * self.depth;
         bytes.div_ceil(usize::from(self.symbol_size)) as u8
     }
 
-    /// Returns the shape of the code of `batch`: GF(2^8), one symbol for each packet.
+    /// Returns the shape of the code of `generation`: GF(2^8), one symbol for each packet.
     #[must_use]
-    pub fn shape(&self, batch: u32) -> Shape {
-        let packets = usize::from(self.packets(batch));
+    pub fn shape(&self, generation: u32) -> Shape {
+        let packets = usize::from(self.packets(generation));
         let size = usize::from(self.symbol_size);
         Shape::new(Field::Gf256, packets.max(1), size)
             .expect("sizes were checked when the file was cut")
     }
 
-    /// Returns the bytes of the file that a full batch carries.
+    /// Returns the bytes of the file that a full generation carries.
     fn full_len(&self) -> usize {
         usize::from(self.generation) * usize::from(self.symbol_size) - BRANCH_LEVEL * self.depth
     }
@@ -138,9 +139,9 @@ mod tests {
     #[test]
     fn empty_and_tiny_files() {
         let empty = Geometry::new(0, 32, 1400).unwrap();
-        assert_eq!(empty.batches(), 0);
+        assert_eq!(empty.generations(), 0);
         let tiny = Geometry::new(1, 32, 1400).unwrap();
-        assert_eq!((tiny.batches(), tiny.packets(0), tiny.data_len(0)), (1, 1, 1));
+        assert_eq!((tiny.generations(), tiny.packets(0), tiny.data_len(0)), (1, 1, 1));
     }
 
     #[test]
@@ -153,10 +154,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn batches_cover_the_file(size in 0u64..5_000_000, k in 1u8..=255, symbol in 64u16..2000) {
+        fn generations_cover_the_file(size in 0u64..5_000_000, k in 1u8..=255, symbol in 64u16..2000) {
             let Ok(g) = Geometry::new(size, k, symbol) else { return Ok(()) };
             let mut at = 0;
-            for b in 0..g.batches() {
+            for b in 0..g.generations() {
                 prop_assert_eq!(g.offset(b), at);
                 prop_assert!(g.data_len(b) > 0 && g.packets(b) >= 1 && g.packets(b) <= k);
                 let room = usize::from(g.packets(b)) * usize::from(symbol);
@@ -164,7 +165,7 @@ mod tests {
                 at += g.data_len(b) as u64;
             }
             prop_assert_eq!(at, size);
-            prop_assert!(u64::from(g.batches()) <= 1 << g.depth());
+            prop_assert!(u64::from(g.generations()) <= 1 << g.depth());
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct Manifest {
     pub name: String,
     /// How the file is cut.
     pub geometry: Geometry,
-    /// Root of the hash tree over the batches.
+    /// Root of the hash tree over the generations.
     pub root: Hash,
     /// BLAKE3 of the whole file.
     pub hash: Hash,
@@ -130,7 +130,7 @@ pub enum Refusal {
     Unwritable,
     /// The receiver's operator cancelled it.
     Cancelled,
-    /// The hash of the whole file is not the announced one, although that of every batch is.
+    /// The hash of the whole file is not the announced one, although that of every generation is.
     Corrupt,
     /// The receiver has as many transfers as it allows now. It takes the file later.
     Busy,

@@ -21,7 +21,7 @@ pub struct Allowance {
 pub struct Outgoing {
     /// Announcement.
     pub manifest: Manifest,
-    /// BLAKE3 of each batch.
+    /// BLAKE3 of each generation.
     pub leaves: Vec<merkle::Hash>,
     /// Receivers.
     pub receivers: Vec<NodeId>,
@@ -57,7 +57,7 @@ pub enum SendError {
     /// The announcement would not fit a frame.
     #[error("too many receivers for one announcement: at most {0} with this radio's MTU")]
     TooManyReceivers(usize),
-    /// The file cannot be cut into batches.
+    /// The file cannot be cut into generations.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
     /// The configured packets do not fit a frame.
@@ -88,12 +88,12 @@ pub struct FileLimits {
     /// Most transfers received at once, and most ended transfers of files sent. The oldest make
     /// space for new ones.
     pub kept: usize,
-    /// Most bytes of incomplete batches, of all transfers received.
+    /// Most bytes of incomplete generations, of all transfers received.
     pub memory: usize,
 }
 
 impl FileLimits {
-    /// Limits for a router with 64 MB of memory: about 40 batches of the default size.
+    /// Limits for a router with 64 MB of memory: about 40 generations of the default size.
     pub const ROUTER: Self = Self { kept: 16, memory: 4 << 20 };
 }
 

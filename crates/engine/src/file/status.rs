@@ -44,11 +44,11 @@ pub struct ReceiverStatus {
     pub finished: Option<Instant>,
 }
 
-/// A batch of which a receiver has a part.
+/// A generation of which a receiver has a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// Its number.
-    pub batch: u32,
+    pub generation: u32,
     /// Innovative packets of it that are there.
     pub rank: u32,
     /// Packets that it takes to decode it.
@@ -88,8 +88,8 @@ pub struct TransferStatus {
     pub innovative: u64,
     /// Packets that a receiver has heard and that were not innovative.
     pub redundant: u64,
-    /// Batches with a wrong hash, at a receiver.
-    pub bad_batches: u64,
-    /// The first batch of which a receiver has a part, if there is one.
+    /// Generations with a wrong hash, at a receiver.
+    pub bad_generations: u64,
+    /// The first generation of which a receiver has a part, if there is one.
     pub begun: Option<Begun>,
 }

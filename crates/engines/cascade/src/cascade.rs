@@ -113,7 +113,7 @@ impl Carrier for Cascade {
     }
 
     fn open(&mut self, cx: &mut Context<'_>, source: &FileSource) {
-        let sending = Sending::new(source.manifest.geometry.batches());
+        let sending = Sending::new(source.manifest.geometry.generations());
         let held = Held::new(source.manifest.clone(), Role::Source(sending));
         self.flows.insert(source.manifest.flow, Flow::new(held, cx.rng, cx.now));
         self.expect_children(cx, &source.manifest, source.unfinished());
@@ -352,8 +352,13 @@ impl Carrier for Cascade {
 
     fn begun(&self, flow: FlowId) -> Option<Begun> {
         let held = &self.flows.get(&flow)?.held;
-        let batch = held.begun(held.lowest_lacking()?).find(|batch| !held.is_whole(*batch))?;
-        Some(Begun { batch, rank: held.rank(batch).into(), packets: held.packets(batch).into() })
+        let generation =
+            held.begun(held.lowest_lacking()?).find(|generation| !held.is_whole(*generation))?;
+        Some(Begun {
+            generation,
+            rank: held.rank(generation).into(),
+            packets: held.packets(generation).into(),
+        })
     }
 }
 
@@ -519,11 +524,11 @@ impl Cascade {
             Some(sink) => sink.handle_whole(generation, symbols, cx.storage),
             None => match transfers.announcements.manifest(id) {
                 Some(file) if sink::is_genuine(file, generation, symbols) => SinkOutcome::Quiet,
-                _ => SinkOutcome::BatchForged,
+                _ => SinkOutcome::GenerationForged,
             },
         };
 
-        self.record_check(cx, id, generation, outcome != SinkOutcome::BatchForged);
+        self.record_check(cx, id, generation, outcome != SinkOutcome::GenerationForged);
         if outcome == SinkOutcome::WriteFailed {
             self.stop_receiving(id);
         }

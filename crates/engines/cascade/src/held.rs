@@ -11,7 +11,7 @@ use super::frame::Data;
 use super::sending::Sending;
 use ncmesh_code::{CodeError, Decoder};
 use ncmesh_engine::blame::Given;
-use ncmesh_engine::file::{BatchSet, Manifest};
+use ncmesh_engine::file::{GenerationSet, Manifest};
 use ncmesh_engine::toolkit::dispute::{Dispute, Origin};
 use ncmesh_transfer::frame::append_coding;
 use ncmesh_transfer::sink::is_genuine;
@@ -28,7 +28,7 @@ pub(super) enum Role {
     /// It has the file.
     Source(Sending),
     /// It wants the file; the generations that are complete.
-    Receiver(BatchSet),
+    Receiver(GenerationSet),
     /// It wants what its children want.
     Relay,
 }
@@ -90,13 +90,13 @@ impl Held {
 
     /// Returns the number of generations.
     pub(super) fn len(&self) -> u32 {
-        self.manifest.geometry.batches()
+        self.manifest.geometry.generations()
     }
 
     /// Returns the number of packets of a generation; 0 if there is no such generation.
     pub(super) fn packets(&self, generation: u32) -> u8 {
         let g = &self.manifest.geometry;
-        if generation < g.batches() { g.packets(generation) } else { 0 }
+        if generation < g.generations() { g.packets(generation) } else { 0 }
     }
 
     /// Returns how many independent combinations of a generation are held.
@@ -325,7 +325,7 @@ mod tests {
         let hash = [0; 32];
         let mut held =
             Held::new(Manifest { flow, name: "f".into(), geometry, root, hash }, Role::Relay);
-        for generation in 0..geometry.batches() {
+        for generation in 0..geometry.generations() {
             let packets = geometry.packets(generation);
             let number = 0;
             let parent = NodeId(1);

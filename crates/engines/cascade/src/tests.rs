@@ -4,7 +4,7 @@ use super::cascade::Cascade;
 use super::frame::{Data, DataHeader, Report, Wants};
 use ncmesh_engine::counters::{Counters, DropReason};
 use ncmesh_engine::file::{
-    Allowance, BatchSet, FileLimits, Geometry, Manifest, Outgoing, Stage, merkle,
+    Allowance, FileLimits, GenerationSet, Geometry, Manifest, Outgoing, Stage, merkle,
 };
 use ncmesh_engine::rng::{stream, unit};
 use ncmesh_engine::storage::{MemoryStorage, Storage, StorageError};
@@ -27,7 +27,7 @@ const AIRTIME: Duration = Duration::from_millis(1);
 const MTU: usize = 400;
 /// Times that the MAC sends a unicast frame at most.
 const MAC_ATTEMPTS: u32 = 7;
-const PACKETS: PacketConfig = PacketConfig { batch_size: 16, symbol_size: Some(200) };
+const PACKETS: PacketConfig = PacketConfig { generation: 16, symbol_size: Some(200) };
 const FILE: usize = 30_000;
 
 /// A frame as it goes out: kind and body.
@@ -65,7 +65,7 @@ impl Storage for Faulty {
     fn write(
         &mut self,
         flow: FlowId,
-        batch: u32,
+        generation: u32,
         offset: u64,
         data: &[u8],
         hash: &merkle::Hash,
@@ -73,7 +73,7 @@ impl Storage for Faulty {
         if self.fails {
             return Err(StorageError::NoSpace);
         }
-        self.memory.write(flow, batch, offset, data, hash)
+        self.memory.write(flow, generation, offset, data, hash)
     }
 }
 
@@ -240,7 +240,7 @@ impl Net {
         while let Some(event) = node.events.pop_front() {
             node.with(at, &self.topology, self.now, |engine, cx| match event {
                 Event::Announced(manifest) => {
-                    let none = BatchSet::none(manifest.geometry.batches());
+                    let none = GenerationSet::none(manifest.geometry.generations());
                     engine.accept(cx, manifest.flow, none);
                 }
                 Event::Assembled(flow) => engine.delivered(cx, flow),
@@ -280,7 +280,7 @@ impl Net {
 /// Packets of the file.
 fn packets() -> f64 {
     let g = Geometry::new(FILE as u64, 16, 200).unwrap();
-    (0..g.batches()).map(|batch| f64::from(g.packets(batch))).sum()
+    (0..g.generations()).map(|generation| f64::from(g.packets(generation))).sum()
 }
 
 fn line(deliveries: &[f64]) -> Vec<(u16, u16, f64)> {
@@ -300,10 +300,10 @@ fn report(parent: u16, child: u16, number: u16, wants: Wants) -> Sent {
 /// A data packet of a generation that says it is of one that is whole, with a payload of noise.
 fn forged(parent: u16, generation: u32, number: u16, rng: &mut ChaCha8Rng) -> Sent {
     let g = Geometry::new(FILE as u64, 16, 200).unwrap();
-    let packets = g.packets(generation % g.batches());
+    let packets = g.packets(generation % g.generations());
     let header = DataHeader {
         flow: FLOW,
-        generation: generation % g.batches(),
+        generation: generation % g.generations(),
         packets,
         rank: packets,
         poll: true,
@@ -591,7 +591,7 @@ fn a_relay_that_cannot_write_for_a_while_passes_on_and_gets_the_file_when_it_can
     let relay = net.nodes.get_mut(&NodeId(2)).unwrap();
     assert_eq!(relay.engine.transfers()[0].stage, Stage::Open);
     relay.storage.fails = false;
-    let none = BatchSet::none(Geometry::new(FILE as u64, 16, 200).unwrap().batches());
+    let none = GenerationSet::none(Geometry::new(FILE as u64, 16, 200).unwrap().generations());
     relay.with(NodeId(2), &net.topology, net.now, |engine, cx| engine.accept(cx, FLOW, none));
     assert!(net.run(&[2], 10).is_some());
 }

@@ -405,5 +405,5 @@ pub(crate) fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summa
     };
 
     let flow = Some(flow_of(id.flow.source, id.flow.destination));
-    Some(Summary { flow, batch: Some(id.number), ..Summary::new(name, what) })
+    Some(Summary { flow, generation: Some(id.number), ..Summary::new(name, what) })
 }

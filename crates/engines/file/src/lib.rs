@@ -1,7 +1,7 @@
 //! File schemes that plan at the source: Pacifier, MORE and two baselines without coding.
 //!
 //! The schemes share one carrier of packets, [`planned`]. A scheme adds its plan: who forwards a
-//! batch, how much every node sends, and when the source moves on to another batch.
+//! generation, how much every node sends, and when the source moves on to another generation.
 //!
 //! | module | scheme | plan |
 //! | --- | --- | --- |

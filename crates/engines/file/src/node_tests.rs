@@ -2,7 +2,7 @@
 
 use crate::PACIFIER;
 use ncmesh_engine::counters::DropReason;
-use ncmesh_engine::file::{BatchSet, FileLimits, Geometry, Manifest, ReceiverState, Stage};
+use ncmesh_engine::file::{FileLimits, GenerationSet, Geometry, Manifest, ReceiverState, Stage};
 use ncmesh_engine::registry::Registry;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
@@ -82,7 +82,7 @@ fn an_end_before_acceptance_leaves_no_reception_open_for_long() {
         let announcement = announcement(1, Version { epoch: 1, number }, phase);
         let datagram = heard(&mut sealer, 0, |out| announcement.write(out));
         stack.at(Instant::default(), &mut storage).handle_datagram(&datagram);
-        let none = BatchSet::none(announcement.manifest.geometry.batches());
+        let none = GenerationSet::none(announcement.manifest.geometry.generations());
         stack.at(Instant::default(), &mut storage).accept(announcement.manifest.flow, &none);
     }
     assert_eq!(stack.transfers()[0].stage, Stage::Open);

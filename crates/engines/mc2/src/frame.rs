@@ -313,14 +313,14 @@ pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
     match kind {
         DATA => {
             let header = Data::parse(body).ok()?.header;
-            let batch = Some(header.generation);
-            Some(Summary { batch, ..summary(header.instance(), "data") })
+            let generation = Some(header.generation);
+            Some(Summary { generation, ..summary(header.instance(), "data") })
         }
         REPORT => Some(summary(Report::parse(body).ok()?.flow, "report")),
         REQUEST => {
             let request = Request::parse(body).ok()?;
-            let batch = Some(request.generation);
-            Some(Summary { batch, ..summary(request.flow, "request") })
+            let generation = Some(request.generation);
+            Some(Summary { generation, ..summary(request.flow, "request") })
         }
         _ => None,
     }

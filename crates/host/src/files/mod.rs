@@ -26,7 +26,7 @@ mod tests;
 
 use crate::PAUSES;
 use ncmesh_engine::Event;
-use ncmesh_engine::file::{BatchSet, Manifest, Refusal};
+use ncmesh_engine::file::{GenerationSet, Manifest, Refusal};
 use ncmesh_engine::time::Instant;
 use ncmesh_wire::FlowId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -57,8 +57,8 @@ pub enum Action<P> {
         /// The file.
         manifest: Box<Manifest>,
     },
-    /// Tell the engine that the file is received, and which batches are there.
-    Accept(FlowId, BatchSet),
+    /// Tell the engine that the file is received, and which generations are there.
+    Accept(FlowId, GenerationSet),
     /// Tell the engine that the file is not received, and why.
     Refuse(FlowId, Refusal),
     /// Close the file. Verify the whole, make it durable and give it its name. Answer by
@@ -106,8 +106,8 @@ pub enum Obstacle {
 /// Result of [`Action::Prepare`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prepared {
-    /// The place, and these batches in it.
-    Receiving(BatchSet),
+    /// The place, and these generations in it.
+    Receiving(GenerationSet),
     /// The whole file under its name: it was delivered shortly before a crash.
     Delivered,
 }
@@ -324,15 +324,15 @@ impl<P: Clone + PartialEq> Files<P> {
                 self.handle_announced(manifest, known);
             }
             Event::Assembled(flow) => self.handle_assembled(flow),
-            // The batches on the disk are what counts. Preparing the place again finds out which
-            // are there.
+            // The generations on the disk are what counts. Preparing the place again finds out
+            // which are there.
             Event::Unwritable(flow) => {
                 self.actions.push_back(Action::Close(flow));
                 if let Some(reception) = self.receptions.get_mut(&flow) {
-                    reception.wait(false, "a batch could not be written".into(), now);
+                    reception.wait(false, "a generation could not be written".into(), now);
                 }
             }
-            // Received batches stay, for when the file is announced again. Nothing proves that
+            // Received generations stay, for when the file is announced again. Nothing proves that
             // its source has withdrawn it.
             Event::Withdrawn(flow) | Event::Suspended(flow) => {
                 if let Some(reception) = self.receptions.remove(&flow) {
@@ -412,10 +412,11 @@ impl<P: Clone + PartialEq> Files<P> {
                 true
             }
             Ok(Prepared::Delivered) => {
-                // The engine takes all batches as there and asks for the verification of the whole.
+                // The engine takes all generations as there and asks for the verification of the
+                // whole.
                 reception.state = State::Receiving;
-                let batches = reception.manifest.geometry.batches();
-                self.actions.push_back(Action::Accept(flow, BatchSet::all(batches)));
+                let generations = reception.manifest.geometry.generations();
+                self.actions.push_back(Action::Accept(flow, GenerationSet::all(generations)));
                 false
             }
 
@@ -465,7 +466,7 @@ impl<P: Clone + PartialEq> Files<P> {
             }
 
             Err(Obstacle::Temporary(problem)) => reception.wait(true, problem, now),
-            // Each batch was proved when it came, so the disk has changed the file since.
+            // Each generation was proved when it came, so the disk has changed the file since.
             Err(Obstacle::Refused(Refusal::Corrupt)) => {
                 self.discard(flow);
                 self.refuse(flow, Refusal::Corrupt);
@@ -531,7 +532,7 @@ impl<P: Clone + PartialEq> Files<P> {
     }
 
     fn accept_all(&mut self, manifest: &Manifest) {
-        let all = BatchSet::all(manifest.geometry.batches());
+        let all = GenerationSet::all(manifest.geometry.generations());
         self.actions.push_back(Action::Accept(manifest.flow, all));
     }
 

@@ -23,14 +23,14 @@ fn manifest() -> Box<Manifest> {
     Box::new(Manifest { flow: FLOW, name, geometry, root: [1; 32], hash: [2; 32] })
 }
 
-fn some() -> BatchSet {
-    let mut have = BatchSet::none(manifest().geometry.batches());
+fn some() -> GenerationSet {
+    let mut have = GenerationSet::none(manifest().geometry.generations());
     have.insert(1);
     have
 }
 
-fn all() -> BatchSet {
-    BatchSet::all(manifest().geometry.batches())
+fn all() -> GenerationSet {
+    GenerationSet::all(manifest().geometry.generations())
 }
 
 fn files() -> Files<&'static str> {
@@ -158,7 +158,7 @@ fn what_may_pass_is_tried_again_ever_more_seldom_and_never_refused() {
     assert!(files.handle_prepared(FLOW, 9, Ok(Prepared::Receiving(some())), now));
     assert_eq!((actions(&mut files).len(), files.poll_timeout()), (1, None));
 
-    // A batch that cannot be written closes the place, which is prepared again.
+    // A generation that cannot be written closes the place, which is prepared again.
     assert_eq!(files.handle_event(Event::Unwritable(FLOW), now, |_| None), None);
     assert_eq!(actions(&mut files), [Action::Close(FLOW)]);
     files.handle_timeout(files.poll_timeout().unwrap());

@@ -1,6 +1,6 @@
 //! Sending a file over the API, and resuming transfers after a restart.
 //!
-//! A transfer starts in these steps: resolve the receivers, open the file, cut it into batches,
+//! A transfer starts in these steps: resolve the receivers, open the file, cut it into generations,
 //! hash it, save the transfer to the journal, announce it. Steps that wait for a disk run on other
 //! threads, between calls of the node's loop.
 

@@ -226,7 +226,7 @@ impl Node {
                     if !have.is_empty() {
                         let count = have.count();
                         let all = have.len();
-                        tracing::info!("{flow}: resumed with {count} of {all} batches");
+                        tracing::info!("{flow}: resumed with {count} of {all} generations");
                     }
 
                     (Some(incoming), Ok(Prepared::Receiving(have)))
@@ -258,7 +258,7 @@ impl Node {
                 (grown, result)
             };
             self.handle.work(work, move |node, (grown, result)| {
-                // Tried again with the next batch; at the end it counts.
+                // Tried again with the next generation; at the end it counts.
                 if let Err(e) = result {
                     tracing::warn!("{flow}: its files cannot be placed yet: {e}");
                 }

@@ -1,9 +1,9 @@
-//! Journal of a reception: the file it belongs to, and the batches that were written.
+//! Journal of a reception: the file it belongs to, and the generations that were written.
 //!
 //! It begins with a header (magic, length, manifest as JSON, checksum), which is on disk before any
-//! data. A record of 44 bytes follows for each written batch: its number, its BLAKE3 hash, and a
-//! checksum. Records are not forced to disk. After a power loss a record may therefore be torn, or
-//! be there without its data. A record is a claim that must be checked against the data, never a
+//! data. A record of 44 bytes follows for each written generation: its number, its BLAKE3 hash, and
+//! a checksum. Records are not forced to disk. After a power loss a record may therefore be torn,
+//! or be there without its data. A record is a claim that must be checked against the data, never a
 //! proof.
 //!
 //! While a journal is open, it holds a shared lock. Who removes the reception's files takes the
@@ -35,8 +35,8 @@ pub struct Journal {
 /// Claims of a journal, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
-    /// Batches that were written according to the journal, with their hashes.
-    pub batches: BTreeMap<u32, Hash>,
+    /// Generations that were written according to the journal, with their hashes.
+    pub generations: BTreeMap<u32, Hash>,
     /// Length of the journal up to the end of its last valid record, bytes.
     pub length: u64,
 }
@@ -44,7 +44,7 @@ pub struct Claims {
 impl Claims {
     /// Returns the claims of a journal that was just made.
     pub(super) fn none() -> Self {
-        Self { batches: BTreeMap::new(), length: 0 }
+        Self { generations: BTreeMap::new(), length: 0 }
     }
 }
 
@@ -62,8 +62,8 @@ impl Journal {
     /// there is none, it is damaged, or nothing was received of the other file that it belongs to.
     ///
     /// # Errors
-    /// The file cannot be read or truncated, or batches of another file are there. It may be the
-    /// true one.
+    /// The file cannot be read or truncated, or generations of another file are there. It may be
+    /// the true one.
     pub(crate) fn resume(
         inbox: &Root,
         path: &Path,
@@ -75,9 +75,9 @@ impl Journal {
         // The lock comes before anything is read, so that no other program removes the part
         // meanwhile.
         let file = locked(inbox.open_to_append(path)?)?;
-        // A journal of another file without batches is worth nothing, and is made again.
+        // A journal of another file without generations is worth nothing, and is made again.
         let Some(claims) = read(BufReader::new(&file), manifest)? else {
-            return match holds_batches(&file)? {
+            return match holds_generations(&file)? {
                 true => Err(io::Error::new(
                     io::ErrorKind::ResourceBusy,
                     "another file was begun under this id; `ncmesh cancel` removes its part",
@@ -91,22 +91,22 @@ impl Journal {
         Ok(Some((Self { file }, claims)))
     }
 
-    /// Adds the record that `batch` was written.
+    /// Adds the record that `generation` was written.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn append(&mut self, batch: u32, hash: &Hash) -> io::Result<()> {
-        self.file.write_all(&record(batch, hash))
+    pub fn append(&mut self, generation: u32, hash: &Hash) -> io::Result<()> {
+        self.file.write_all(&record(generation, hash))
     }
 }
 
-/// Returns whether a journal belongs to some file, and batches of that were written.
-fn holds_batches(mut journal: &File) -> io::Result<bool> {
+/// Returns whether a journal belongs to some file, and generations of that were written.
+fn holds_generations(mut journal: &File) -> io::Result<bool> {
     journal.rewind()?;
     let Some((manifest, _)) = read_head(BufReader::new(journal)) else { return Ok(false) };
     journal.rewind()?;
     let claims = read(BufReader::new(journal), &manifest)?;
-    Ok(claims.is_some_and(|claims| !claims.batches.is_empty()))
+    Ok(claims.is_some_and(|claims| !claims.generations.is_empty()))
 }
 
 /// Locks a journal against removal.
@@ -121,7 +121,7 @@ fn locked(file: File) -> io::Result<File> {
 /// Reads a journal of `manifest` up to the first torn or damaged record.
 ///
 /// Returns `None` if it belongs to another file. Keeps at most as many records as the file has
-/// batches, however long the journal is.
+/// generations, however long the journal is.
 ///
 /// # Errors
 /// The journal cannot be read.
@@ -134,17 +134,17 @@ pub fn read(mut journal: impl Read, manifest: &Manifest) -> io::Result<Option<Cl
         return Ok(None);
     }
 
-    let mut claims = Claims { batches: BTreeMap::new(), length: expected.len() as u64 };
+    let mut claims = Claims { generations: BTreeMap::new(), length: expected.len() as u64 };
     let mut record = Vec::with_capacity(RECORD_LEN);
     loop {
         record.clear();
         journal.by_ref().take(RECORD_LEN as u64).read_to_end(&mut record)?;
         // The first record that is torn or damaged ends the list: what follows cannot be aligned.
-        let Some((batch, hash)) = parse_record(&record) else { return Ok(Some(claims)) };
+        let Some((generation, hash)) = parse_record(&record) else { return Ok(Some(claims)) };
         claims.length += RECORD_LEN as u64;
         // A number beyond the file is not kept, so that a forged journal costs no memory.
-        if batch < manifest.geometry.batches() {
-            claims.batches.insert(batch, hash);
+        if generation < manifest.geometry.generations() {
+            claims.generations.insert(generation, hash);
         }
     }
 }
@@ -179,11 +179,11 @@ pub fn head(manifest: &Manifest) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Returns the record that `batch` was written.
+/// Returns the record that `generation` was written.
 #[must_use]
-pub fn record(batch: u32, hash: &Hash) -> [u8; RECORD_LEN] {
+pub fn record(generation: u32, hash: &Hash) -> [u8; RECORD_LEN] {
     let mut record = [0; RECORD_LEN];
-    record[..4].copy_from_slice(&batch.to_be_bytes());
+    record[..4].copy_from_slice(&generation.to_be_bytes());
     record[4..36].copy_from_slice(hash);
     let sum = checksum(&record[..36]);
     record[36..].copy_from_slice(&sum);
@@ -192,8 +192,8 @@ pub fn record(batch: u32, hash: &Hash) -> [u8; RECORD_LEN] {
 
 fn parse_record(record: &[u8]) -> Option<(u32, Hash)> {
     let (claim, sum) = record.split_at_checked(36)?;
-    let (batch, hash) = claim.split_first_chunk::<4>()?;
-    (sum == checksum(claim)).then_some((u32::from_be_bytes(*batch), hash.try_into().ok()?))
+    let (generation, hash) = claim.split_first_chunk::<4>()?;
+    (sum == checksum(claim)).then_some((u32::from_be_bytes(*generation), hash.try_into().ok()?))
 }
 
 fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_LEN] {

@@ -1,10 +1,10 @@
 //! Files that this node sends, and files that it receives into its inbox.
 //!
 //! A file being received is `.ncmesh/<flow>.part` in the inbox, at its full length from the start
-//! but without blocks, with its [`journal`] beside it. Each batch claims its space as it arrives.
-//! [`reception`] prepares and resumes it, [`delivery`] verifies and renames it, [`parts`] collects
-//! what is left of files whose sources are gone. All are opened below the inbox only, never through
-//! a symbolic link.
+//! but without blocks, with its [`journal`] beside it. Each generation claims its space as it
+//! arrives. [`reception`] prepares and resumes it, [`delivery`] verifies and renames it, [`parts`]
+//! collects what is left of files whose sources are gone. All are opened below the inbox only,
+//! never through a symbolic link.
 
 pub mod delivery;
 pub mod journal;
@@ -20,7 +20,7 @@ use crate::config::SpaceLimits;
 use crate::tree::format::is_no_tree;
 use journal::Journal;
 use ncmesh_engine::file::merkle::Hash;
-use ncmesh_engine::file::{BatchSet, Manifest, Refusal};
+use ncmesh_engine::file::{GenerationSet, Manifest, Refusal};
 use ncmesh_engine::storage::{Storage, StorageError};
 use ncmesh_host::files::Obstacle;
 use ncmesh_wire::FlowId;
@@ -61,8 +61,8 @@ pub struct Incoming {
 #[derive(Debug)]
 struct TreeParts {
     manifest: Manifest,
-    have: BatchSet,
-    /// How many batches were there at the last look.
+    have: GenerationSet,
+    /// How many generations were there at the last look.
     seen: u32,
     /// The files that were placed; away while somebody places more.
     placed: Option<Placed>,
@@ -73,7 +73,7 @@ struct TreeParts {
 pub(crate) struct Grown {
     pub inbox: PathBuf,
     pub manifest: Manifest,
-    pub have: BatchSet,
+    pub have: GenerationSet,
     pub placed: Placed,
 }
 
@@ -164,7 +164,7 @@ impl Storage for FileStorage {
     fn write(
         &mut self,
         flow: FlowId,
-        batch: u32,
+        generation: u32,
         offset: u64,
         data: &[u8],
         hash: &Hash,
@@ -172,18 +172,18 @@ impl Storage for FileStorage {
         let incoming = self.incoming.get_mut(&flow).ok_or(StorageError::Unwritable)?;
         let used = self.used.entry(incoming.inbox.clone()).or_insert(incoming.used);
 
-        // Checked for each batch, since other programs use the same disk.
+        // Checked for each generation, since other programs use the same disk.
         let written = space::check(&incoming.part, *used, data.len() as u64, &self.limits)
             .and_then(|()| incoming.part.write_all_at(data, offset))
-            .and_then(|()| incoming.journal.append(batch, hash));
+            .and_then(|()| incoming.journal.append(generation, hash));
 
         // Counted even if it failed, because a part of it may be there.
         *used = used.saturating_add(data.len() as u64);
         if let (Ok(()), Some(tree)) = (&written, &mut incoming.tree) {
-            tree.have.insert(batch);
+            tree.have.insert(generation);
         }
         written.map_err(|e| {
-            tracing::warn!("{flow}: cannot write batch {batch}: {e}");
+            tracing::warn!("{flow}: cannot write generation {generation}: {e}");
             if is_full(&e) { StorageError::NoSpace } else { StorageError::Unwritable }
         })
     }

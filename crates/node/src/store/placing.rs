@@ -1,8 +1,8 @@
 //! Placing what is in a tree: each file in the tree's directory as soon as it is whole.
 //!
-//! A directory that is free is made in the inbox with the first look, and noted ([`made`](super::made)).
-//! Nothing that has a name is ever written over, and nothing
-//! is followed out of the inbox: [`Root`].
+//! A directory that is free is made in the inbox with the first look, and noted
+//! ([`made`](super::made)). Nothing that has a name is ever written over, and nothing is followed
+//! out of the inbox: [`Root`].
 
 use super::made::claim;
 use super::naming::{alternative, is_refused, names};
@@ -11,7 +11,7 @@ use super::space;
 use crate::config::SpaceLimits;
 use crate::root::Root;
 use crate::tree::format::{Contents, Entry, Head, MODE, Modified, read_head};
-use ncmesh_engine::file::{BatchSet, Geometry, Manifest};
+use ncmesh_engine::file::{GenerationSet, Geometry, Manifest};
 use ncmesh_wire::FlowId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Permissions};
@@ -48,14 +48,14 @@ struct Place<'a> {
     used: u64,
 }
 
-/// Places what is whole, of batches that this node `have`s. Blocks on the disk.
+/// Places what is whole, of generations that this node `have`s. Blocks on the disk.
 ///
 /// # Errors
 /// It is no tree, or something cannot be written.
 pub(crate) fn place_whole(
     inbox: &Path,
     manifest: &Manifest,
-    have: &BatchSet,
+    have: &GenerationSet,
     placed: &mut Placed,
     limits: &SpaceLimits,
 ) -> io::Result<()> {
@@ -271,15 +271,15 @@ fn make_dir(inbox: &Root, parent: &Path, name: &str) -> io::Result<PathBuf> {
     }
 }
 
-/// Returns whether all batches with these bytes are there.
-fn has(geometry: &Geometry, have: &BatchSet, bytes: Range<u64>) -> bool {
+/// Returns whether all generations with these bytes are there.
+fn has(geometry: &Geometry, have: &GenerationSet, bytes: Range<u64>) -> bool {
     if bytes.is_empty() {
         return true;
     }
-    // All batches but the last are as long as the first.
-    let batch_of = |byte: u64| u32::try_from(byte / geometry.data_len(0) as u64);
-    let (Ok(first), Ok(last)) = (batch_of(bytes.start), batch_of(bytes.end - 1)) else {
+    // All generations but the last are as long as the first.
+    let generation_of = |byte: u64| u32::try_from(byte / geometry.data_len(0) as u64);
+    let (Ok(first), Ok(last)) = (generation_of(bytes.start), generation_of(bytes.end - 1)) else {
         return false;
     };
-    (first..=last).all(|batch| have.contains(batch))
+    (first..=last).all(|generation| have.contains(generation))
 }

@@ -1,4 +1,4 @@
-//! Preparation of a reception: makes the part file, or finds the batches it already has.
+//! Preparation of a reception: makes the part file, or finds the generations it already has.
 
 use super::delivery::find_delivered;
 use super::journal::{Claims, Journal, RECORD_LEN};
@@ -10,7 +10,7 @@ use super::{Incoming, TreeParts, obstacle, space};
 use crate::config::SpaceLimits;
 use crate::root::Root;
 use ncmesh_engine::file::merkle;
-use ncmesh_engine::file::{BatchSet, Manifest};
+use ncmesh_engine::file::{GenerationSet, Manifest};
 use ncmesh_host::files::Obstacle;
 use ncmesh_wire::FlowId;
 use std::fs::File;
@@ -21,8 +21,8 @@ use std::path::Path;
 /// Result of the preparation.
 #[derive(Debug)]
 pub enum Prepared {
-    /// The part file is ready; these batches are already there.
-    Receiving(Incoming, BatchSet),
+    /// The part file is ready; these generations are already there.
+    Receiving(Incoming, GenerationSet),
     /// The file was renamed before the daemon stopped. [`deliver`](super::delivery::deliver) finds
     /// it.
     Delivered,
@@ -32,7 +32,7 @@ pub enum Prepared {
 /// checks that what is missing fits and that the file can have its name. Claims no space yet.
 /// Blocks on the disk.
 ///
-/// Batches count as present only if their bytes on disk have the recorded hash.
+/// Generations count as present only if their bytes on disk have the recorded hash.
 ///
 /// # Errors
 /// `NoSpace` if the file is new and does not fit, `BadName` if the file system refuses its name and
@@ -82,7 +82,7 @@ fn prepare_in(
         // Claims of the journal are checked against the data: a power loss may have lost either.
         let part = open_part(&inbox, &places.part, manifest)?;
         let have = verified(&part, manifest, &claims);
-        // Only what is missing counts: batches that are there have claimed their space.
+        // Only what is missing counts: generations that are there have claimed their space.
         let used = space::used(&inbox, limits)?;
         let missing = missing_bytes(manifest, &have);
         space::check(&part, used, missing, limits)?;
@@ -106,10 +106,10 @@ fn prepare_in(
 }
 
 /// Returns the bytes that are still to be written, journal included.
-fn missing_bytes(manifest: &Manifest, have: &BatchSet) -> u64 {
+fn missing_bytes(manifest: &Manifest, have: &GenerationSet) -> u64 {
     let g = &manifest.geometry;
-    let there: u64 = have.iter().map(|batch| g.data_len(batch) as u64).sum();
-    let records = u64::from(g.batches() - have.count()) * RECORD_LEN as u64;
+    let there: u64 = have.iter().map(|generation| g.data_len(generation) as u64).sum();
+    let records = u64::from(g.generations() - have.count()) * RECORD_LEN as u64;
     g.size() - there + records
 }
 
@@ -149,17 +149,17 @@ fn open_part(inbox: &Root, path: &Path, manifest: &Manifest) -> io::Result<File>
     Ok(part)
 }
 
-/// Returns the claimed batches whose data is really there.
-fn verified(part: &File, manifest: &Manifest, claims: &Claims) -> BatchSet {
+/// Returns the claimed generations whose data is really there.
+fn verified(part: &File, manifest: &Manifest, claims: &Claims) -> GenerationSet {
     let g = &manifest.geometry;
-    let mut have = BatchSet::none(g.batches());
+    let mut have = GenerationSet::none(g.generations());
     let mut data = Vec::new();
-    for (batch, hash) in &claims.batches {
-        data.resize(g.data_len(*batch), 0);
-        let read = part.read_exact_at(&mut data, g.offset(*batch));
+    for (generation, hash) in &claims.generations {
+        data.resize(g.data_len(*generation), 0);
+        let read = part.read_exact_at(&mut data, g.offset(*generation));
         // A hash of the journal is a claim; the data decides.
         if read.is_ok() && merkle::leaf(&data) == *hash {
-            have.insert(*batch);
+            have.insert(*generation);
         }
     }
 

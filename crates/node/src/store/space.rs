@@ -1,8 +1,8 @@
 //! Space that an inbox may take.
 //!
-//! Space is claimed as batches arrive: an announcement costs a journal of a few hundred bytes, and
-//! a part file that has its length but no blocks. So a member that announces files and never sends
-//! them keeps nobody else's out.
+//! Space is claimed as generations arrive: an announcement costs a journal of a few hundred bytes,
+//! and a part file that has its length but no blocks. So a member that announces files and never
+//! sends them keeps nobody else's out.
 
 use super::made::directories;
 use super::places::DIR;

@@ -1,4 +1,4 @@
-//! Receptions through crashes: whatever is left of the journal and the part file, no batch is
+//! Receptions through crashes: whatever is left of the journal and the part file, no generation is
 //! claimed whose data is missing.
 
 mod trees;
@@ -10,7 +10,7 @@ use super::places::{DIR, Places};
 use super::reception::{Prepared, check_inbox, discard, prepare};
 use super::*;
 use ncmesh_engine::file::merkle::{self, MerkleTree};
-use ncmesh_engine::file::{BatchSet, Geometry, Manifest, Refusal};
+use ncmesh_engine::file::{GenerationSet, Geometry, Manifest, Refusal};
 use ncmesh_host::files::Obstacle;
 use ncmesh_wire::NodeId;
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ impl Fixture {
         Manifest { flow, ..self.manifest.clone() }
     }
 
-    /// Makes a file of `length` bytes in batches of about 500.
+    /// Makes a file of `length` bytes in generations of about 500.
     fn new(length: usize) -> Self {
         let data: Vec<u8> = (0..length).map(|i| (i * 7 + i / 251) as u8).collect();
         let geometry = Geometry::new(length as u64, 8, 100).unwrap();
@@ -55,12 +55,12 @@ impl Fixture {
         Places { part: inbox.join(part), journal: inbox.join(journal), aside: inbox.join(aside) }
     }
 
-    fn batch(&self, batch: u32) -> &[u8] {
-        let start = self.manifest.geometry.offset(batch) as usize;
-        &self.data[start..start + self.manifest.geometry.data_len(batch)]
+    fn generation(&self, generation: u32) -> &[u8] {
+        let start = self.manifest.geometry.offset(generation) as usize;
+        &self.data[start..start + self.manifest.geometry.data_len(generation)]
     }
 
-    fn prepare(&self) -> (FileStorage, BatchSet) {
+    fn prepare(&self) -> (FileStorage, GenerationSet) {
         match prepare(self.inbox.path(), &self.manifest, &LIMITS, Naming::Announced) {
             Ok(Prepared::Receiving(incoming, have)) => {
                 let mut storage = FileStorage::new(LIMITS);
@@ -71,25 +71,26 @@ impl Fixture {
         }
     }
 
-    fn write(&self, storage: &mut FileStorage, batch: u32) {
-        let data = self.batch(batch);
-        let offset = self.manifest.geometry.offset(batch);
-        storage.write(self.manifest.flow, batch, offset, data, &merkle::leaf(data)).unwrap();
+    fn write(&self, storage: &mut FileStorage, generation: u32) {
+        let data = self.generation(generation);
+        let offset = self.manifest.geometry.offset(generation);
+        storage.write(self.manifest.flow, generation, offset, data, &merkle::leaf(data)).unwrap();
     }
 
     fn write_all(&self, storage: &mut FileStorage) {
-        (0..self.manifest.geometry.batches()).for_each(|batch| self.write(storage, batch));
+        (0..self.manifest.geometry.generations())
+            .for_each(|generation| self.write(storage, generation));
     }
 
-    /// Resumes, checks that claimed batches are there, and returns them.
-    fn resume(&self) -> BatchSet {
+    /// Resumes, checks that claimed generations are there, and returns them.
+    fn resume(&self) -> GenerationSet {
         let (_, have) = self.prepare();
         let part = fs::read(self.places().part).unwrap();
         assert_eq!(part.len(), self.data.len());
-        for batch in have.iter() {
-            let start = self.manifest.geometry.offset(batch) as usize;
-            let there = &part[start..start + self.batch(batch).len()];
-            assert_eq!(there, self.batch(batch), "batch {batch} is not there");
+        for generation in have.iter() {
+            let start = self.manifest.geometry.offset(generation) as usize;
+            let there = &part[start..start + self.generation(generation).len()];
+            assert_eq!(there, self.generation(generation), "generation {generation} is not there");
         }
         have
     }
@@ -149,16 +150,16 @@ fn a_journal_cut_anywhere_claims_only_what_is_there() {
     let (mut storage, _) = fixture.prepare();
     fixture.write_all(&mut storage);
     let whole = fs::read(fixture.places().journal).unwrap();
-    let batches = fixture.manifest.geometry.batches();
-    let head = whole.len() - 44 * batches as usize;
+    let generations = fixture.manifest.geometry.generations();
+    let head = whole.len() - 44 * generations as usize;
     for length in 0..=whole.len() {
         fs::write(fixture.places().journal, &whole[..length]).unwrap();
         let whole_records = length.saturating_sub(head) / 44;
         assert_eq!(fixture.resume().count() as usize, whole_records, "cut at {length}");
         // A record written after a torn one was cut off is read again.
         let (mut storage, _) = fixture.prepare();
-        fixture.write(&mut storage, batches - 1);
-        assert!(fixture.resume().contains(batches - 1), "cut at {length}");
+        fixture.write(&mut storage, generations - 1);
+        assert!(fixture.resume().contains(generations - 1), "cut at {length}");
     }
 }
 
@@ -171,7 +172,7 @@ fn a_part_cut_anywhere_is_made_whole_again_and_claims_nothing_lost() {
     for length in (0..fixture.data.len()).step_by(13) {
         fs::write(fixture.places().journal, &journal).unwrap();
         fs::write(fixture.places().part, &fixture.data[..length]).unwrap();
-        let kept = length / fixture.batch(0).len();
+        let kept = length / fixture.generation(0).len();
         assert_eq!(fixture.resume().count() as usize, kept, "cut at {length}");
     }
     fs::remove_file(fixture.places().part).unwrap();
@@ -198,7 +199,7 @@ proptest! {
             fs::write(&path, bytes).unwrap();
         }
         let have = fixture.resume();
-        prop_assert!(have.count() < fixture.manifest.geometry.batches());
+        prop_assert!(have.count() < fixture.manifest.geometry.generations());
     }
 }
 
@@ -350,7 +351,7 @@ fn links_in_the_inbox_lead_nowhere() {
 }
 
 #[test]
-fn announcements_claim_no_space_and_batches_no_more_than_is_allowed() {
+fn announcements_claim_no_space_and_generations_no_more_than_is_allowed() {
     let fixture = Fixture::new(300_000);
     let limits = SpaceLimits { max_bytes: Some(1_000_000), reserve: Some(0) };
     let mut storage = FileStorage::new(limits);
@@ -361,22 +362,23 @@ fn announcements_claim_no_space_and_batches_no_more_than_is_allowed() {
             other => panic!("file {serial}: {other:?}"),
         }
     }
-    let write = |storage: &mut FileStorage, serial, batch| {
+    let write = |storage: &mut FileStorage, serial, generation| {
         let flow = fixture.another(serial).flow;
-        let data = fixture.batch(batch);
-        let offset = fixture.manifest.geometry.offset(batch);
-        storage.write(flow, batch, offset, data, &merkle::leaf(data))
+        let data = fixture.generation(generation);
+        let offset = fixture.manifest.geometry.offset(generation);
+        storage.write(flow, generation, offset, data, &merkle::leaf(data))
     };
-    let batches = fixture.manifest.geometry.batches();
+    let generations = fixture.manifest.geometry.generations();
     for serial in [7, 8] {
-        let written = (0..batches).try_for_each(|batch| write(&mut storage, serial, batch));
+        let written =
+            (0..generations).try_for_each(|generation| write(&mut storage, serial, generation));
         assert_eq!(written, Ok(()), "file {serial}");
     }
     // The journals take a block each. What is left of the limit is less than a third file, and no
     // announcement holds any of it.
-    let full = (0..batches).find(|batch| write(&mut storage, 9, *batch).is_err());
-    let least = batches / 20;
-    assert!(full.is_some_and(|batch| batch > least), "{full:?} of {batches}");
+    let full = (0..generations).find(|generation| write(&mut storage, 9, *generation).is_err());
+    let least = generations / 20;
+    assert!(full.is_some_and(|generation| generation > least), "{full:?} of {generations}");
     assert_eq!(write(&mut storage, 10, 0), Err(StorageError::NoSpace));
     let refused = prepare(fixture.inbox.path(), &fixture.another(99), &limits, Naming::Announced);
     assert_eq!(refused.unwrap_err(), Obstacle::Refused(Refusal::NoSpace));
@@ -398,7 +400,7 @@ fn parts_are_kept_while_they_are_young_and_hold_something() {
     };
     assert_eq!(kept(&[], SystemTime::now()), [], "an inbox that was never used");
 
-    // One with a batch, one without, one that is not open any more, one without a journal.
+    // One with a generation, one without, one that is not open any more, one without a journal.
     let (mut storage, _) = fixture.prepare();
     fixture.write(&mut storage, 1);
     let flow = fixture.manifest.flow;

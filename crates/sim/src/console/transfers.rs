@@ -65,7 +65,7 @@ impl Transfers {
             from: node_id(from).0,
             to: receivers.clone().collect(),
             bytes: manifest.geometry.size().into(),
-            generations: Some(manifest.geometry.batches()),
+            generations: Some(manifest.geometry.generations()),
         });
 
         // Counts are 0 at the start. All other values are unknown until a receiver tells.
@@ -119,13 +119,13 @@ impl Transfers {
             let node = usize::from(receiver.node.saturating_sub(1));
             let Some(status) = status(node, Direction::Receiving) else { continue };
             if receiver.bytes.0 != status.bytes {
-                let written = snapshot.hosts[node].storage().written_batches(flow);
+                let written = snapshot.hosts[node].storage().written_generations(flow);
                 receiver.complete = written.collect();
             }
 
             received_values(&status).tell(receiver);
-            let begun = status.begun.map(|file::Begun { batch, rank, packets }| Rank {
-                generation: batch,
+            let begun = status.begun.map(|file::Begun { generation, rank, packets }| Rank {
+                generation: generation,
                 rank,
                 size: packets,
             });

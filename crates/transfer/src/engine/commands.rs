@@ -5,7 +5,7 @@ use crate::carrier::Carrier;
 use crate::frame::Announcement;
 use crate::sink::{FileSink, SinkPhase};
 use crate::source::{FileSource, SourceState};
-use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, SendError, TransferStatus};
+use ncmesh_engine::file::{GenerationSet, Geometry, Outgoing, SendError, TransferStatus};
 use ncmesh_engine::file::{Refusal, is_safe_name};
 use ncmesh_engine::{Context, Engine, FileEngine};
 use ncmesh_wire::FlowId;
@@ -19,7 +19,7 @@ impl<C: Carrier> FileEngine for FileMulticast<C> {
         // list.
         let packets = self.carrier.packets();
         let listed = self.carrier.listed(cx.topology.len());
-        let overhead = self.carrier.overhead(listed, packets.batch_size);
+        let overhead = self.carrier.overhead(listed, packets.generation);
         let fits = cx.mtu.checked_sub(overhead).filter(|fits| *fits >= SYMBOL_MIN);
         let fits = u16::try_from(fits.ok_or(SendError::MtuTooSmall)?).unwrap_or(u16::MAX);
 
@@ -32,7 +32,7 @@ impl<C: Carrier> FileEngine for FileMulticast<C> {
 
         // A file smaller than one packet is sent in a packet of its size.
         let symbol_size = u64::from(symbol_size).min(size.max(SYMBOL_MIN as u64)) as u16;
-        Ok(Geometry::new(size, packets.batch_size, symbol_size)?)
+        Ok(Geometry::new(size, packets.generation, symbol_size)?)
     }
 
     fn send(&mut self, cx: &mut Context<'_>, outgoing: Outgoing) -> Result<(), SendError> {
@@ -70,10 +70,10 @@ impl<C: Carrier> FileEngine for FileMulticast<C> {
         Ok(())
     }
 
-    fn accept(&mut self, cx: &mut Context<'_>, flow: FlowId, have: BatchSet) {
+    fn accept(&mut self, cx: &mut Context<'_>, flow: FlowId, have: GenerationSet) {
         let sink = self.transfers.sinks.get_mut(&flow).filter(|s| s.phase == SinkPhase::Offered);
         // The file may have been announced again meanwhile, and cut in another way.
-        let Some(sink) = sink.filter(|s| have.len() == s.manifest.geometry.batches()) else {
+        let Some(sink) = sink.filter(|s| have.len() == s.manifest.geometry.generations()) else {
             return;
         };
         sink.accept(have);

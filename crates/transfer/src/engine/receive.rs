@@ -42,8 +42,8 @@ impl<C: Carrier> FileMulticast<C> {
             return;
         }
 
-        // A source that was reinstalled may announce another file under the same id. Batches of the
-        // former one are of no use then.
+        // A source that was reinstalled may announce another file under the same id. Generations of
+        // the former one are of no use then.
         let sink = self.transfers.sinks.get(&flow);
         let is_received = sink.is_some_and(|sink| sink.manifest != announcement.manifest);
         if is_received {
@@ -148,7 +148,7 @@ impl<C: Carrier> FileMulticast<C> {
             }
         }
 
-        // A batch that was proved belongs to the file that was announced before.
+        // A generation that was proved belongs to the file that was announced before.
         let sink = self.transfers.sinks.get(&flow);
         let is_other = sink.is_some_and(|sink| sink.manifest != *manifest && !sink.is_unproven());
         if is_other { Err(DropReason::Disputed) } else { Ok(()) }

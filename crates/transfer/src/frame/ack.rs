@@ -33,10 +33,10 @@ record! {
         pub version: Version,
         /// of the receiver
         pub state: ReceiverState = field("receiver.state", "State"),
-        /// the lowest batch that is not complete; the number of batches if all are
-        pub first_missing: u32 = field("first_missing", "First missing batch"),
+        /// the lowest generation that is not complete; the number of generations if all are
+        pub first_missing: u32 = field("first_missing", "First missing generation"),
         /// a bit for each, most significant first, 1 complete; without zero bytes at the end
-        pub bits: Vec<u8> = field("bits", "Complete batches behind it"),
+        pub bits: Vec<u8> = field("bits", "Complete generations behind it"),
     }
 }
 

@@ -13,7 +13,7 @@ choice! {
     /// Phase of a transfer, as its source announces it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum TransferPhase {
-        /// Receivers may still get batches.
+        /// Receivers may still get generations.
         Open = 0, "open";
         /// Every receiver has the file or refused it.
         Ended = 1, "ended";
@@ -78,7 +78,7 @@ frame! {
         airtime: Option<u8> = field("announcement.airtime", "Airtime, %").none(0).within(0, 100)
             => background.map(Background::percent),
         geometry: Geometry as Cut {},
-        /// over the batches
+        /// over the generations
         root: [u8; 32] = field("announcement.root", "Root of the hash tree"),
         /// of the whole file
         hash: [u8; 32] = field("announcement.hash", "BLAKE3 of the file"),
@@ -90,13 +90,13 @@ frame! {
     }
 }
 
-/// The numbers by which a file is cut into batches. The rest of the geometry follows from them, and
-/// cannot contradict them.
+/// The numbers by which a file is cut into generations. The rest of the geometry follows from them,
+/// and cannot contradict them.
 struct Cut;
 
 impl Cut {
     const SIZE: Named = field("announcement.size", "Size, bytes");
-    const GENERATION: Named = field("announcement.generation", "Packets of a full batch");
+    const GENERATION: Named = field("announcement.generation", "Packets of a full generation");
     const SYMBOL: Named = field("announcement.symbol_size", "Symbol size, bytes");
 
     const PARTS: &'static [Part] = &[
@@ -107,7 +107,7 @@ impl Cut {
             Self::SIZE.name,
             Self::GENERATION.name,
             Self::SYMBOL.name,
-            "announcement.batches",
+            "announcement.generations",
         ])),
     ];
 

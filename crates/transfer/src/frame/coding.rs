@@ -12,12 +12,12 @@ use rand_core::RngCore;
 pub const SYSTEMATIC: Named =
     bits(1, "systematic", "Coding").named(&[(0, "coded"), (1, "systematic")]);
 
-/// How a data packet's payload was made from the packets of its batch.
+/// How a data packet's payload was made from the packets of its generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding<'a> {
     /// The packet of this index, as it is.
     Systematic(u8),
-    /// The linear combination with these coefficients, one for each packet of the batch.
+    /// The linear combination with these coefficients, one for each packet of the generation.
     Combined(&'a [u8]),
 }
 
@@ -71,8 +71,8 @@ impl Coding<'_> {
 }
 
 impl<'a> Coding<'a> {
-    /// Reads the end of a packet of a batch of `packets`, which is sent as it is or not: its coding
-    /// and its payload.
+    /// Reads the end of a packet of a generation of `packets`, which is sent as it is or not: its
+    /// coding and its payload.
     pub fn parse(
         is_systematic: bool,
         packets: u8,
@@ -87,7 +87,7 @@ impl<'a> Coding<'a> {
         Ok((coding, Self::PAYLOAD.read(&mut r)?))
     }
 
-    /// Calls `use_vector` with the coding vector, one coefficient for each of the batch's
+    /// Calls `use_vector` with the coding vector, one coefficient for each of the generation's
     /// `packets`. A packet that is sent as it is has a unit vector.
     pub fn with_vector<T>(self, packets: u8, use_vector: impl FnOnce(&[u8]) -> T) -> T {
         match self {

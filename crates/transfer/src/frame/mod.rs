@@ -50,7 +50,7 @@ pub const ACKNOWLEDGMENT: Layout = Layout::new(
     ACK,
     "acknowledgment",
     "{flow} of {receiver.node} to {next_hop}: {receiver.state}, \
-     complete below batch {first_missing}",
+     complete below generation {first_missing}",
     Ack::BODY,
 );
 

@@ -1,11 +1,11 @@
-//! A receiver's part: verifies and writes batches, and tells the source what is complete.
+//! A receiver's part: verifies and writes generations, and tells the source what is complete.
 //!
-//! The carrier hands over a batch that it has decoded. The batch must prove by its branch of the
-//! hash tree that it belongs to the file (see [`merkle`]) before it is written. A forged packet
-//! therefore costs at most the batch it was mixed into, which is received again.
+//! The carrier hands over a generation that it has decoded. The generation must prove by its branch
+//! of the hash tree that it belongs to the file (see [`merkle`]) before it is written. A forged
+//! packet therefore costs at most the generation it was mixed into, which is received again.
 //!
 //! ```text
-//!  Offered --accept--> Receiving --last batch--> Verifying --delivered--> Complete
+//!  Offered --accept--> Receiving --last generation--> Verifying --delivered--> Complete
 //!     |  ^                 |  |                      |
 //!     |  +-write failed----+  |                      |
 //!     +-----------------------+----------------------+--> Refused, Withdrawn
@@ -16,7 +16,7 @@ mod tests;
 
 use crate::frame::{Ack, Version};
 use ncmesh_engine::file::merkle::{self, Hash};
-use ncmesh_engine::file::{BatchSet, Manifest, ReceiverState, Refusal};
+use ncmesh_engine::file::{GenerationSet, Manifest, ReceiverState, Refusal};
 use ncmesh_engine::storage::Storage;
 use ncmesh_engine::time::Instant;
 use ncmesh_wire::NodeId;
@@ -28,11 +28,11 @@ pub struct FileSink {
     pub manifest: Manifest,
     /// How far it is.
     pub phase: SinkPhase,
-    /// Batches that are complete and written.
-    pub have: BatchSet,
+    /// Generations that are complete and written.
+    pub have: GenerationSet,
     pub(crate) started: Instant,
     pub(crate) finished: Option<Instant>,
-    /// End that was announced while batches are missing, until it is believed or denied.
+    /// End that was announced while generations are missing, until it is believed or denied.
     pub(crate) claimed_end: Option<ClaimedEnd>,
     /// When its source or a data packet of it was last heard.
     pub heard_at: Instant,
@@ -42,8 +42,8 @@ pub struct FileSink {
     pub innovative: u64,
     /// Data packets that were not.
     pub redundant: u64,
-    /// Batches that were not what the source announced.
-    pub(crate) bad_batches: u64,
+    /// Generations that were not what the source announced.
+    pub(crate) bad_generations: u64,
 }
 
 /// End of a transfer that somebody announced.
@@ -58,12 +58,12 @@ pub(crate) struct ClaimedEnd {
 /// Phase of a reception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SinkPhase {
-    /// The driver was asked whether and where to put the file, or to see to its place after a batch
-    /// could not be written.
+    /// The driver was asked whether and where to put the file, or to see to its place after a
+    /// generation could not be written.
     Offered,
-    /// Some batches are missing.
+    /// Some generations are missing.
     Receiving,
-    /// Every batch is written; the driver verifies the whole.
+    /// Every generation is written; the driver verifies the whole.
     Verifying,
     /// The file has its name.
     Complete,
@@ -73,18 +73,18 @@ pub enum SinkPhase {
     Refused(Refusal),
 }
 
-/// Outcome of a data packet or a batch at a receiver.
+/// Outcome of a data packet or a generation at a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SinkOutcome {
     /// Taken or not needed; there is nothing to tell the source.
     Quiet,
     /// The packet does not fit the file.
     Malformed,
-    /// It completed a batch, which is written.
-    BatchWritten,
-    /// It completed a batch that is not what the source announced.
-    BatchForged,
-    /// It completed a batch that could not be written. The reception pauses.
+    /// It completed a generation, which is written.
+    GenerationWritten,
+    /// It completed a generation that is not what the source announced.
+    GenerationForged,
+    /// It completed a generation that could not be written. The reception pauses.
     WriteFailed,
 }
 
@@ -94,7 +94,7 @@ impl FileSink {
     pub fn new(manifest: Manifest, now: Instant) -> Self {
         Self {
             phase: SinkPhase::Offered,
-            have: BatchSet::none(manifest.geometry.batches()),
+            have: GenerationSet::none(manifest.geometry.generations()),
             started: now,
             finished: None,
             claimed_end: None,
@@ -102,22 +102,22 @@ impl FileSink {
             acknowledged_at: None,
             innovative: 0,
             redundant: 0,
-            bad_batches: 0,
+            bad_generations: 0,
             manifest,
         }
     }
 
-    /// Begins to receive: the driver has a place for the file, where the batches `have` are already
-    /// complete.
-    pub fn accept(&mut self, have: BatchSet) {
+    /// Begins to receive: the driver has a place for the file, where the generations `have` are
+    /// already complete.
+    pub fn accept(&mut self, have: GenerationSet) {
         self.phase = if have.is_full() { SinkPhase::Verifying } else { SinkPhase::Receiving };
         self.have = have;
     }
 
-    /// Returns whether a batch is received and still missing.
+    /// Returns whether a generation is received and still missing.
     #[must_use]
-    pub fn wants(&self, batch: u32) -> bool {
-        self.phase == SinkPhase::Receiving && !self.have.contains(batch)
+    pub fn wants(&self, generation: u32) -> bool {
+        self.phase == SinkPhase::Receiving && !self.have.contains(generation)
     }
 
     /// Notes a data packet of this file.
@@ -127,19 +127,19 @@ impl FileSink {
         self.redundant += u64::from(!is_innovative);
     }
 
-    /// Verifies and writes a batch, given by its packets one after the other.
+    /// Verifies and writes a generation, given by its packets one after the other.
     pub fn handle_whole(
         &mut self,
-        batch: u32,
+        generation: u32,
         symbols: &[u8],
         storage: &mut dyn Storage,
     ) -> SinkOutcome {
-        let outcome = verify_and_write(&self.manifest, batch, symbols, storage);
+        let outcome = verify_and_write(&self.manifest, generation, symbols, storage);
         match outcome {
-            SinkOutcome::BatchWritten => {
-                self.have.insert(batch);
+            SinkOutcome::GenerationWritten => {
+                self.have.insert(generation);
             }
-            SinkOutcome::BatchForged => self.bad_batches += 1,
+            SinkOutcome::GenerationForged => self.bad_generations += 1,
             // It takes no data until the driver accepts again. The source sends none to a receiver
             // that has not accepted.
             SinkOutcome::WriteFailed => self.phase = SinkPhase::Offered,
@@ -152,7 +152,7 @@ impl FileSink {
         outcome
     }
 
-    /// Returns an acknowledgment of what is complete, with at most `max_bytes` of batch bits.
+    /// Returns an acknowledgment of what is complete, with at most `max_bytes` of generation bits.
     pub(crate) fn ack(&self, me: NodeId, version: Version, max_bytes: usize) -> Ack {
         let (first_missing, bits) = self.have.to_wire(max_bytes);
         Ack {
@@ -181,8 +181,8 @@ impl FileSink {
         matches!(self.phase, SinkPhase::Offered | SinkPhase::Receiving | SinkPhase::Verifying)
     }
 
-    /// Returns whether batches are missing, so that an end of the transfer leaves this node without
-    /// the file.
+    /// Returns whether generations are missing, so that an end of the transfer leaves this node
+    /// without the file.
     pub(crate) fn is_incomplete(&self) -> bool {
         matches!(self.phase, SinkPhase::Offered | SinkPhase::Receiving)
     }
@@ -201,35 +201,40 @@ impl FileSink {
     }
 }
 
-/// Checks that the decoded `symbols` are batch number `batch` of the file, and writes it.
+/// Checks that the decoded `symbols` are generation number `generation` of the file, and writes it.
 fn verify_and_write(
     manifest: &Manifest,
-    batch: u32,
+    generation: u32,
     symbols: &[u8],
     storage: &mut dyn Storage,
 ) -> SinkOutcome {
-    let Some((data, hash)) = genuine(manifest, batch, symbols) else {
-        return SinkOutcome::BatchForged;
+    let Some((data, hash)) = genuine(manifest, generation, symbols) else {
+        return SinkOutcome::GenerationForged;
     };
     let g = &manifest.geometry;
-    match storage.write(manifest.flow, batch, g.offset(batch), data, &hash) {
-        Ok(()) => SinkOutcome::BatchWritten,
+    match storage.write(manifest.flow, generation, g.offset(generation), data, &hash) {
+        Ok(()) => SinkOutcome::GenerationWritten,
         Err(_) => SinkOutcome::WriteFailed,
     }
 }
 
-/// Returns whether the decoded `symbols` are batch number `batch` of the file.
+/// Returns whether the decoded `symbols` are generation number `generation` of the file.
 #[must_use]
-pub fn is_genuine(manifest: &Manifest, batch: u32, symbols: &[u8]) -> bool {
-    genuine(manifest, batch, symbols).is_some()
+pub fn is_genuine(manifest: &Manifest, generation: u32, symbols: &[u8]) -> bool {
+    genuine(manifest, generation, symbols).is_some()
 }
 
-/// Returns the data of a batch and its hash, if the decoded `symbols` are that batch of the file.
-fn genuine<'a>(manifest: &Manifest, batch: u32, symbols: &'a [u8]) -> Option<(&'a [u8], Hash)> {
-    // A batch is file data, then its branch of the hash tree, then zeros.
+/// Returns the data of a generation and its hash, if the decoded `symbols` are that generation of
+/// the file.
+fn genuine<'a>(
+    manifest: &Manifest,
+    generation: u32,
+    symbols: &'a [u8],
+) -> Option<(&'a [u8], Hash)> {
+    // A generation is file data, then its branch of the hash tree, then zeros.
     let g = &manifest.geometry;
-    let (data, rest) = symbols.split_at_checked(g.data_len(batch))?;
+    let (data, rest) = symbols.split_at_checked(g.data_len(generation))?;
     let hash = merkle::leaf(data);
     let branch = rest.get(..32 * g.depth())?;
-    merkle::verify(&manifest.root, batch, hash, branch).then_some((data, hash))
+    merkle::verify(&manifest.root, generation, hash, branch).then_some((data, hash))
 }

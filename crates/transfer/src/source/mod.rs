@@ -10,7 +10,7 @@
 //! | `state` | open, or closed and why |
 //! | `receiver` | what is known of one receiver |
 //! | `announce_timer` | when to announce |
-//! | `read` | batches, read and checked |
+//! | `read` | generations, read and checked |
 
 mod announce_timer;
 mod read;
@@ -20,7 +20,7 @@ mod state;
 use crate::frame::{Ack, Announcement, Version};
 use announce_timer::{AnnounceTimer, PAUSES};
 use ncmesh_engine::file::merkle::MerkleTree;
-use ncmesh_engine::file::{Allowance, BatchSet, Manifest, Outgoing, ReceiverState};
+use ncmesh_engine::file::{Allowance, GenerationSet, Manifest, Outgoing, ReceiverState};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_engine::{Context, Event};
@@ -68,9 +68,9 @@ pub struct FileSource {
     /// Shortest paths from this node.
     paths: Option<Arc<Paths>>,
 
-    /// Hashes of the batches.
+    /// Hashes of the generations.
     tree: MerkleTree,
-    /// Where batches are read to.
+    /// Where generations are read to.
     scratch: Vec<u8>,
     /// When the file is read again that could not be read, and how often that failed in a row.
     reread_at: Instant,
@@ -84,8 +84,8 @@ impl FileSource {
 
         // Receivers that ended before this node restarted need not be asked again.
         let receiver = |node: &NodeId| match outgoing.done.get(node) {
-            Some(state) => (*node, Receiver::ended(g.batches(), *state, now)),
-            None => (*node, Receiver::invited(g.batches(), false, now)),
+            Some(state) => (*node, Receiver::ended(g.generations(), *state, now)),
+            None => (*node, Receiver::invited(g.generations(), false, now)),
         };
 
         let receivers = outgoing.receivers.iter().chain(outgoing.done.keys()).map(receiver);
@@ -168,14 +168,14 @@ impl FileSource {
         }
 
         // A node that is not listed may join, as long as an announcement has room for it.
-        let batches = self.manifest.geometry.batches();
+        let generations = self.manifest.geometry.generations();
         let max_receivers = Announcement::room_for_receivers(&self.manifest, cx.mtu);
         if self.open_to_all
             && !self.receivers.contains_key(&ack.receiver)
             && self.receivers.len() < max_receivers
         {
             let is_reachable = self.paths.as_ref().is_some_and(|p| p.reaches(ack.receiver));
-            let receiver = Receiver::invited(batches, is_reachable, cx.now);
+            let receiver = Receiver::invited(generations, is_reachable, cx.now);
             self.receivers.insert(ack.receiver, receiver);
         }
 
@@ -191,7 +191,7 @@ impl FileSource {
         // The acknowledgment carries the whole state, so it takes the place of all before.
         receiver.version = ack.version;
         receiver.heard_at = cx.now;
-        receiver.have = BatchSet::from_wire(batches, ack.first_missing, &ack.bits);
+        receiver.have = GenerationSet::from_wire(generations, ack.first_missing, &ack.bits);
         if ack.state != receiver.state {
             let was_final = receiver.state.is_final();
             receiver.state = ack.state;

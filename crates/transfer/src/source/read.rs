@@ -1,4 +1,4 @@
-//! How a source reads its file: a batch at a time, checked against what was announced.
+//! How a source reads its file: a generation at a time, checked against what was announced.
 
 use super::FileSource;
 use super::state::CloseReason;
@@ -13,7 +13,7 @@ use ncmesh_engine::{Context, Event};
 const REREAD_PAUSES: Backoff =
     Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(64) };
 
-/// Why a batch cannot be sent.
+/// Why a generation cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LoadError {
     /// It cannot be read for now.
@@ -23,16 +23,16 @@ enum LoadError {
 }
 
 impl FileSource {
-    /// Returns an encoder of a batch; `used` is one of another batch, whose memory serves again.
-    /// Returns `None` if the batch cannot be read for now, or cannot be sent any more: then the
-    /// transfer is closed.
+    /// Returns an encoder of a generation; `used` is one of another generation, whose memory serves
+    /// again. Returns `None` if the generation cannot be read for now, or cannot be sent any more:
+    /// then the transfer is closed.
     pub fn encoder(
         &mut self,
         cx: &mut Context<'_>,
-        batch: u32,
+        generation: u32,
         used: Option<Encoder>,
     ) -> Option<Encoder> {
-        match self.load(batch, used, cx) {
+        match self.load(generation, used, cx) {
             Ok(encoder) => Some(encoder),
             Err(LoadError::Later) => {
                 self.reread_at = cx.now + REREAD_PAUSES.pause(self.read_failures);
@@ -47,19 +47,19 @@ impl FileSource {
         }
     }
 
-    /// Reads a batch into an encoder. Fails if it is not what was announced: receivers would find
-    /// it forged, again and again.
+    /// Reads a generation into an encoder. Fails if it is not what was announced: receivers would
+    /// find it forged, again and again.
     fn load(
         &mut self,
-        batch: u32,
+        generation: u32,
         used: Option<Encoder>,
         cx: &mut Context<'_>,
     ) -> Result<Encoder, LoadError> {
         let g = self.manifest.geometry;
-        self.scratch.resize(g.data_len(batch), 0);
+        self.scratch.resize(g.data_len(generation), 0);
 
         // A disk that is busy now may answer later. Any other error ends the transfer.
-        cx.storage.read(self.manifest.flow, g.offset(batch), &mut self.scratch).map_err(
+        cx.storage.read(self.manifest.flow, g.offset(generation), &mut self.scratch).map_err(
             |e| match e {
                 StorageError::Busy => LoadError::Later,
                 _ => LoadError::Failed(SendFailure::Unreadable),
@@ -68,13 +68,13 @@ impl FileSource {
         self.read_failures = 0;
 
         // The file may have changed since it was announced.
-        if self.tree.leaf(batch) != Some(&merkle::leaf(&self.scratch)) {
+        if self.tree.leaf(generation) != Some(&merkle::leaf(&self.scratch)) {
             return Err(LoadError::Failed(SendFailure::Changed));
         }
 
-        // The batch proves itself: its branch of the hash tree travels with it.
-        self.tree.write_branch(batch, &mut self.scratch);
-        let shape = g.shape(batch);
+        // The generation proves itself: its branch of the hash tree travels with it.
+        self.tree.write_branch(generation, &mut self.scratch);
+        let shape = g.shape(generation);
         let fitting = used.filter(|encoder| encoder.shape() == shape);
         let mut encoder = fitting.unwrap_or_else(|| Encoder::new(shape));
         let failed = |_| LoadError::Failed(SendFailure::Changed);

@@ -1,7 +1,7 @@
 //! One receiver, as far as the source knows it.
 
 use crate::frame::{Ack, Version};
-use ncmesh_engine::file::{BatchSet, ReceiverState};
+use ncmesh_engine::file::{GenerationSet, ReceiverState};
 use ncmesh_engine::time::{Duration, Instant};
 
 /// Silence after which a receiver is asked for its state.
@@ -14,8 +14,8 @@ const LOST_AFTER: Duration = Duration::from_secs(20);
 pub struct Receiver {
     /// How it fares.
     pub state: ReceiverState,
-    /// Batches that it has acknowledged.
-    pub have: BatchSet,
+    /// Generations that it has acknowledged.
+    pub have: GenerationSet,
     /// When it had the whole file, or refused it.
     pub(crate) finished: Option<Instant>,
     /// Version of its latest acknowledgment.
@@ -28,11 +28,11 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Returns a receiver of a file of `batches` that has not been heard from.
-    pub(crate) fn invited(batches: u32, is_reachable: bool, now: Instant) -> Self {
+    /// Returns a receiver of a file of `generations` that has not been heard from.
+    pub(crate) fn invited(generations: u32, is_reachable: bool, now: Instant) -> Self {
         Self {
             state: ReceiverState::Invited,
-            have: BatchSet::none(batches),
+            have: GenerationSet::none(generations),
             finished: None,
             version: Version::default(),
             active_version: Version::default(),
@@ -42,10 +42,14 @@ impl Receiver {
     }
 
     /// Returns a receiver that ended in `state` before this node restarted.
-    pub(crate) fn ended(batches: u32, state: ReceiverState, now: Instant) -> Self {
+    pub(crate) fn ended(generations: u32, state: ReceiverState, now: Instant) -> Self {
         let is_complete = state == ReceiverState::Complete;
-        let have = if is_complete { BatchSet::all(batches) } else { BatchSet::none(batches) };
-        Self { state, have, finished: Some(now), ..Self::invited(batches, false, now) }
+        let have = if is_complete {
+            GenerationSet::all(generations)
+        } else {
+            GenerationSet::none(generations)
+        };
+        Self { state, have, finished: Some(now), ..Self::invited(generations, false, now) }
     }
 
     /// Returns whether an acknowledgment counts. Those before the latest one are late copies and do
@@ -72,10 +76,10 @@ impl Receiver {
         self.is_reachable && self.state == ReceiverState::Active
     }
 
-    /// Returns whether data is sent for it, and it lacks `batch`.
+    /// Returns whether data is sent for it, and it lacks `generation`.
     #[must_use]
-    pub fn wants(&self, batch: u32) -> bool {
-        self.is_served() && !self.have.contains(batch)
+    pub fn wants(&self, generation: u32) -> bool {
+        self.is_served() && !self.have.contains(generation)
     }
 
     /// Counts it as lost if it was silent for too long. It is served again once it is heard.

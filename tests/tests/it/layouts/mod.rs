@@ -134,9 +134,9 @@ impl Names {
                     Check::Is(name, _) | Check::Acyclic(name, _) => {
                         self.referred.insert(name);
                     }
-                    Check::Cut([size, generation, symbol, batches]) => {
+                    Check::Cut([size, generation, symbol, generations]) => {
                         self.referred.extend([size, generation, symbol]);
-                        self.give(batches, batches, "batches");
+                        self.give(generations, generations, "generations");
                     }
                 },
             }

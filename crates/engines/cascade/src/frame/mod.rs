@@ -21,19 +21,24 @@ use wants::MOST_RANKS;
 /// Frames of the cascade.
 pub const LAYOUTS: &[Layout] = &[
     ANNOUNCEMENT,
-    Layout::new(DATA, "data", "{flow} batch {batch}, {systematic}, rank {rank}", Data::PARTS),
+    Layout::new(
+        DATA,
+        "data",
+        "{flow} generation {generation}, {systematic}, rank {rank}",
+        Data::PARTS,
+    ),
     ACKNOWLEDGMENT,
     Layout::of::<Report>(
         REPORT,
         "report",
-        "{flow} of {child} to parent {parent}: wants batch {first_wanted}",
+        "{flow} of {child} to parent {parent}: wants generation {first_wanted}",
     ),
 ];
 
 /// Summarises a frame of the scheme `name` for traces. Returns `None` for a malformed frame.
 #[must_use]
 pub fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summary> {
-    let (what, flow, batch) = match kind {
+    let (what, flow, generation) = match kind {
         DATA => {
             let header = Data::parse(body).ok()?.header;
             ("data", header.flow, Some(header.generation))
@@ -41,7 +46,7 @@ pub fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summary> {
         REPORT => ("report", Report::parse(body).ok()?.flow, None),
         _ => return ncmesh_transfer::frame::summary(name, kind, body),
     };
-    Some(Summary { flow: Some(flow), batch, ..Summary::new(name, what) })
+    Some(Summary { flow: Some(flow), generation, ..Summary::new(name, what) })
 }
 
 /// Whether a child of a node has children.
@@ -117,8 +122,8 @@ record! {
         /// the transfer
         flow: FlowId = field("flow", "Flow"),
         /// its number, from 0
-        generation: u32 = field("batch", "Batch"),
-        packets: u8 = field("packets", "Packets of the batch").at_least(1),
+        generation: u32 = field("generation", "Generation"),
+        packets: u8 = field("packets", "Packets of the generation").at_least(1),
         byte {
             /// a child of the transmitter has children
             feeds: bool = FEEDS,
@@ -130,25 +135,25 @@ record! {
             poll: bool = bits(2, "polls", "Poll"),
             systematic: bool = SYSTEMATIC,
         }
-        /// independent combinations of the batch that the transmitter has
+        /// independent combinations of the generation that the transmitter has
         rank: u8 = field("rank", "Rank"),
         /// counts the frames of the transfer that the node sent, modulo 2^16
         number: u16 = field("frame_number", "Frame number"),
         /// the node that the transmitter has the file from; itself if there is none
         parent: NodeId = field("parent", "Parent"),
         handled: Handled,
-        /// the lowest batch that the node wants from its parent; 2^32 - 1 if it wants none
-        first: u32 = field("first_wanted", "First wanted batch"),
-        /// batches below the first wanted one that the node holds whole and a child of it wants; of
-        /// the child with fewest
+        /// the lowest generation that the node wants from its parent; 2^32 - 1 if it wants none
+        first: u32 = field("first_wanted", "First wanted generation"),
+        /// generations below the first wanted one that the node holds whole and a child of it
+        /// wants; of the child with fewest
         backlog: u8 = field("backlog", "Backlog"),
         /// how many follow
         count: u8 = field("ranks.count", "Ranks").within(0, LISTED_IN_DATA as u64)
             => ranks.len().min(LISTED_IN_DATA) as u8,
-        /// a byte for the first wanted batch and each behind it: how many independent combinations
-        /// the node holds; 255 if it does not want the batch. Batches behind the list are wanted,
-        /// and nothing of them is held; behind a list of the greatest length they are as the node
-        /// said before
+        /// a byte for the first wanted generation and each behind it: how many independent
+        /// combinations the node holds; 255 if it does not want the generation. Generations behind
+        /// the list are wanted, and nothing of them is held; behind a list of the greatest length
+        /// they are as the node said before
         ranks: Vec<u8> as long as count = field("ranks", "Ranks held"),
     }
 }
@@ -247,10 +252,10 @@ frame! {
             /// the child receives the file itself
             receives: bool = RECEIVES,
         }
-        /// the lowest batch that the node wants from its parent; 2^32 - 1 if it wants none
-        first: u32 = field("first_wanted", "First wanted batch"),
-        /// batches below the first wanted one that the node holds whole and a child of it wants; of
-        /// the child with fewest
+        /// the lowest generation that the node wants from its parent; 2^32 - 1 if it wants none
+        first: u32 = field("first_wanted", "First wanted generation"),
+        /// generations below the first wanted one that the node holds whole and a child of it
+        /// wants; of the child with fewest
         backlog: u8 = field("backlog", "Backlog"),
         /// as in a data packet
         ranks: Vec<u8> = field("ranks", "Ranks held").rest(0, MOST_RANKS),

@@ -24,8 +24,8 @@ ncmesh_engine::settings! {
         /// receiver. A number is used as it is; MORE_orig is 0.1. **A receiver that it disconnects
         /// never gets the file and delays the others.**
         pub prune: Prune = Prune::Connected, within 0..=1, allowed "0 to 1, or \"connected\"";
-        /// Packets of a batch (k).
-        pub batch_size: u8 = 32, within 1..=255, unit "packets";
+        /// Packets of a generation (k).
+        pub generation: u8 = 32, within 1..=255, unit "packets";
         /// Payload of a packet.
         pub symbol_size: Option<u16> = None, absent "as large as fits", within 64..=65_535,
             unit "bytes";

@@ -3,7 +3,7 @@
 //! Every node that is nearer to a receiver than the source may forward. The nodes between the
 //! source and one receiver form a *belt*; each sends, on average, what no node nearer to the
 //! receiver has heard. The belts of all receivers are merged ([`Belts`]). The source stays with a
-//! batch until every receiver has it, which is what Pacifier improves on.
+//! generation until every receiver has it, which is what Pacifier improves on.
 //!
 //! Papers: S. Chachulski, M. Jennings, S. Katti, D. Katabi, SIGCOMM 2007, DOI
 //! 10.1145/1282380.1282400; for several receivers as in Pacifier, II-A. Differences from them:
@@ -38,7 +38,7 @@ pub const PRUNE: f64 = 0.1;
 pub const MORE: Entry = Entry {
     name: NAME,
     id: ID,
-    summary: "its baseline: everybody nearer to a receiver forwards, batch by batch for all",
+    summary: "its baseline: everybody nearer to a receiver forwards, generation by generation for all",
     paper: "Chachulski, Jennings, Katti, Katabi: MORE (SIGCOMM 2007)",
     settings: MoreConfig::settings,
     layouts: LAYOUTS,
@@ -87,8 +87,8 @@ impl Scheme for More {
         None
     }
 
-    fn batch_size(&self) -> u8 {
-        self.config.batch_size
+    fn generation(&self) -> u8 {
+        self.config.generation
     }
 
     fn symbol_size(&self) -> Option<u16> {

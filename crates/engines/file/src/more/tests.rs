@@ -88,7 +88,7 @@ fn transmissions_are_computed_anew_after_pruning() {
     assert_close(b.z[&NodeId(1)], 2.0);
     assert_close(b.z[&NodeId(2)], 2.0);
     assert_close(b.tx_credit[&NodeId(2)], 2.0);
-    // Once receiver 3 has the batch, only the belt of 4 counts.
+    // Once receiver 3 has the generation, only the belt of 4 counts.
     let b = belts(&two_receivers(), &[4], 0.1);
     assert_close(b.z[&NodeId(1)], 1.0 / 0.7);
     assert_close(b.z[&NodeId(2)], 0.3 / 0.7 / 0.8);
@@ -162,7 +162,7 @@ fn settings_parse_and_those_out_of_range_are_named() {
     assert_eq!(read("prune = \"connected\""), Ok(Prune::Connected));
     assert_eq!(read("prune = 0.03"), Ok(Prune::Below(0.03)));
     assert_eq!(read("prune = 0"), Ok(Prune::Below(0.0)));
-    for bad in ["prune = 1.5", "prune = nan", "prune = \"x\"", "batch_size = 0", "symbol_size = 9"]
+    for bad in ["prune = 1.5", "prune = nan", "prune = \"x\"", "generation = 0", "symbol_size = 9"]
     {
         assert!(read(bad).unwrap_err().contains("allowed is"), "{bad}");
     }

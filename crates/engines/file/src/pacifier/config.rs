@@ -28,8 +28,9 @@ ncmesh_engine::settings! {
         /// Transmissions of a node, from the fewest (0) to the most (1) that any of its children
         /// needs (III-C.2), equation (3). The paper's figures use 0 in IV-B.4 and 1 from IV-B.5 on.
         pub knob: f64 = 1.0, within 0..=1;
-        /// Packets of a batch (k). Larger batches cost more header and more work per packet.
-        pub batch_size: u8 = 32, within 1..=255, unit "packets";
+        /// Packets of a generation (k). Larger generations cost more header and more work per
+        /// packet.
+        pub generation: u8 = 32, within 1..=255, unit "packets";
         /// Payload of a packet.
         pub symbol_size: Option<u16> = None, absent "as large as fits", within 64..=65_535,
             unit "bytes";

@@ -1,10 +1,10 @@
 //! Pacifier: reliable multicast without crying babies.
 //!
-//! The source sends batches of coded packets down a tree of shortest paths. Each forwarder in the
-//! tree has a credit: how many packets it sends for each one that it hears from upstream (III-A,
-//! [`Tree`]). The source waits to overhear its children before it sends on (III-B), and leaves a
-//! batch after one round, so that a poor receiver, the "crying baby", does not hold up the good
-//! ones (III-C).
+//! The source sends generations of coded packets down a tree of shortest paths. Each forwarder in
+//! the tree has a credit: how many packets it sends for each one that it hears from upstream
+//! (III-A, [`Tree`]). The source waits to overhear its children before it sends on (III-B), and
+//! leaves a generation after one round, so that a poor receiver, the "crying baby", does not hold
+//! up the good ones (III-C).
 //!
 //! Paper: D. Koutsonikolas, Y. C. Hu, C.-C. Wang, IEEE/ACM Transactions on Networking 20(5), 2012,
 //! DOI 10.1109/TNET.2011.2177274. Differences from it: `ERRATA.md`. Tree and credits are here; the
@@ -98,8 +98,8 @@ impl Scheme for Pacifier {
         limits_rate.then_some(ChildWait { factor, is_learned })
     }
 
-    fn batch_size(&self) -> u8 {
-        self.config.batch_size
+    fn generation(&self) -> u8 {
+        self.config.generation
     }
 
     fn symbol_size(&self) -> Option<u16> {

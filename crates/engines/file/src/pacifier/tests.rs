@@ -85,7 +85,7 @@ fn a_plan_waits_only_for_children_that_forward() {
 fn settings_out_of_range_are_named() {
     let bad = PacifierConfig { knob: 1.5, ..Default::default() };
     assert_eq!(bad.check().unwrap_err().to_string(), "knob = 1.5: allowed is 0 to 1");
-    assert!(PacifierConfig { batch_size: 0, ..Default::default() }.check().is_err());
+    assert!(PacifierConfig { generation: 0, ..Default::default() }.check().is_err());
     assert!(PacifierConfig { knob: f64::NAN, ..Default::default() }.check().is_err());
     let waits = |timeout_factor| PacifierConfig { timeout_factor, ..Default::default() };
     assert!(waits(-1.0).check().unwrap_err().to_string().contains("0 to 1000"));

@@ -1,13 +1,14 @@
 //! Schemes that plan: the source of a file says who forwards how much, and its packets carry that.
 //!
-//! The source sends packets of one batch at a time, as they are or as random combinations;
-//! forwarders pass them on; receivers decode a batch once they have enough independent packets.
-//! The source returns to a batch until every receiver has it. Pacifier (Koutsonikolas, Hu, Wang;
-//! IEEE/ACM ToN 2012) is the model; its sections are named where they are followed.
+//! The source sends packets of one generation at a time, as they are or as random combinations;
+//! forwarders pass them on; receivers decode a generation once they have enough independent
+//! packets. The source returns to a generation until every receiver has it. Pacifier
+//! (Koutsonikolas, Hu, Wang; IEEE/ACM ToN 2012) is the model; its sections are named where they are
+//! followed.
 //!
 //! A [`Scheme`] decides who forwards how much ([`Plan`], [`Forwarding`]) and when the source leaves
-//! a batch ([`Switching`]). Announcements, acknowledgments and resumption are those of all file
-//! schemes (`ncmesh-transfer`). The rest is here:
+//! a generation ([`Switching`]). Announcements, acknowledgments and resumption are those of all
+//! file schemes (`ncmesh-transfer`). The rest is here:
 //!
 //! ```text
 //!              data packets
@@ -142,7 +143,7 @@ impl Planned {
         let data = received.data;
         let flow = data.header.flow;
         let Some(sink) = transfers.sinks.get_mut(&flow) else { return };
-        if !self.receptions.reserve(sink, data.header.batch) {
+        if !self.receptions.reserve(sink, data.header.generation) {
             return cx.counters.drop(DropReason::Full);
         }
 
@@ -167,7 +168,7 @@ impl Carrier for Planned {
 
     fn packets(&self) -> PacketConfig {
         let scheme = &self.scheme;
-        PacketConfig { batch_size: scheme.batch_size(), symbol_size: scheme.symbol_size() }
+        PacketConfig { generation: scheme.generation(), symbol_size: scheme.symbol_size() }
     }
 
     /// A packet may list all nodes but the source and one receiver; in a tree, which lists its
@@ -292,9 +293,9 @@ impl Carrier for Planned {
         let mut report = self.relays.due_report(cx.now)?;
 
         // The forwarder and the receiver at this node have buffers of their own. A packet is here
-        // only if both have it, as far as the receiver still wants the batch.
+        // only if both have it, as far as the receiver still wants the generation.
         let sink = transfers.sinks.get(&report.flow);
-        let held = sink.and_then(|sink| self.receptions.held_packets(sink, report.batch));
+        let held = sink.and_then(|sink| self.receptions.held_packets(sink, report.generation));
         if let Some(held) = held {
             report.has = report.has.and(held);
         }

@@ -1,4 +1,4 @@
-//! Set of packets of one batch, as a bitmap of up to 255 indices.
+//! Set of packets of one generation, as a bitmap of up to 255 indices.
 
 use ncmesh_wire::record::{Kind, Named, Value};
 use ncmesh_wire::{Malformed, Reader, Writer};

@@ -47,7 +47,7 @@ pub struct Forwarder {
     pub credit: u16,
 }
 
-/// Forwarders of a batch, and whose packets make them forward. The source is upstream of all.
+/// Forwarders of a generation, and whose packets make them forward. The source is upstream of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Routing {
     /// In order of increasing ETX from the source.

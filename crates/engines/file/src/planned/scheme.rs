@@ -1,23 +1,23 @@
 //! The interface of a file-multicast scheme: who forwards, how much, and when the source moves on
-//! to another batch.
+//! to another generation.
 
 use super::routing::{Forwarding, Routing};
 use ncmesh_engine::topology::Topology;
 use ncmesh_wire::NodeId;
 
-/// Rule by which the source leaves a batch.
+/// Rule by which the source leaves a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switching {
     /// Leaves it once every receiver has acknowledged it (MORE; Pacifier's TREE and TREE+RL).
     StopAndWait,
-    /// As `StopAndWait`, but each turn is for one receiver: the nearest that lacks the batch.
+    /// As `StopAndWait`, but each turn is for one receiver: the nearest that lacks the generation.
     OneByOne,
     /// Leaves it once the scheduled packets are sent or one receiver has acknowledged it (Pacifier,
     /// III-C). A poor receiver then does not hold up the others.
     RoundRobin,
 }
 
-/// Plan for one batch: who forwards it to whom, and how much everyone sends.
+/// Plan for one generation: who forwards it to whom, and how much everyone sends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The forwarders with their credits; of the form that [`Scheme::forwarding`] needs.
@@ -51,15 +51,15 @@ pub trait Scheme {
     /// Returns how its packets are forwarded.
     fn forwarding(&self) -> Forwarding;
 
-    /// Returns when the source leaves a batch.
+    /// Returns when the source leaves a generation.
     fn switching(&self) -> Switching;
 
     /// Returns how long the source waits to overhear a child before it sends the next packet.
     /// `None` if it does not limit its rate.
     fn child_wait(&self) -> Option<ChildWait>;
 
-    /// Returns the packets of a full batch (k).
-    fn batch_size(&self) -> u8;
+    /// Returns the packets of a full generation (k).
+    fn generation(&self) -> u8;
 
     /// Returns the payload of a packet, bytes; `None` to fit the radio.
     fn symbol_size(&self) -> Option<u16>;

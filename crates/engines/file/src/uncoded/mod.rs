@@ -111,8 +111,8 @@ impl Scheme for Uncoded {
         None
     }
 
-    fn batch_size(&self) -> u8 {
-        self.config.batch_size
+    fn generation(&self) -> u8 {
+        self.config.generation
     }
 
     fn symbol_size(&self) -> Option<u16> {

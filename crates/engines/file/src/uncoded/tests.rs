@@ -42,9 +42,9 @@ fn the_baselines_differ_in_casting_and_switching() {
 
 #[test]
 fn settings_out_of_range_are_named() {
-    let bad = UncodedConfig { batch_size: 0, ..Default::default() };
+    let bad = UncodedConfig { generation: 0, ..Default::default() };
     let error = bad.check().unwrap_err().to_string();
-    assert_eq!(error, "batch_size = 0: allowed is 1 to 255 packets");
+    assert_eq!(error, "generation = 0: allowed is 1 to 255 packets");
     let bad = UncodedConfig { symbol_size: Some(9), ..Default::default() };
     assert!(bad.check().unwrap_err().to_string().starts_with("symbol_size"));
 }

@@ -10,7 +10,7 @@ use crate::store::{FileStorage, space};
 use crate::tree::format::MAGIC;
 use crate::tree::pack::{Filter, PackError, Pattern, pack};
 use ncmesh_engine::file::merkle::{self, MerkleTree};
-use ncmesh_engine::file::{BatchSet, Geometry, Manifest, Refusal};
+use ncmesh_engine::file::{GenerationSet, Geometry, Manifest, Refusal};
 use ncmesh_engine::storage::Storage;
 use ncmesh_host::files::Obstacle;
 use ncmesh_wire::{FlowId, NodeId};
@@ -43,8 +43,8 @@ impl Transfer {
         Self { inbox: tempfile::tempdir().unwrap(), bytes, manifest }
     }
 
-    /// Receives these batches. Returns what is there.
-    fn receive(&self, batches: impl Iterator<Item = u32>) -> (FileStorage, BatchSet) {
+    /// Receives these generations. Returns what is there.
+    fn receive(&self, generations: impl Iterator<Item = u32>) -> (FileStorage, GenerationSet) {
         let Manifest { flow, geometry, .. } = self.manifest;
         let mut storage = FileStorage::new(LIMITS);
         let prepared = prepare(self.inbox.path(), &self.manifest, &LIMITS, Naming::Announced);
@@ -52,17 +52,17 @@ impl Transfer {
             panic!("a tree that was not delivered is received")
         };
         storage.receive(flow, incoming);
-        for batch in batches {
-            let begin = geometry.offset(batch);
-            let data = &self.bytes[begin as usize..][..geometry.data_len(batch)];
-            storage.write(flow, batch, begin, data, &merkle::leaf(data)).unwrap();
-            have.insert(batch);
+        for generation in generations {
+            let begin = geometry.offset(generation);
+            let data = &self.bytes[begin as usize..][..geometry.data_len(generation)];
+            storage.write(flow, generation, begin, data, &merkle::leaf(data)).unwrap();
+            have.insert(generation);
         }
         (storage, have)
     }
 
     fn all(&self) -> impl Iterator<Item = u32> + use<> {
-        0..self.manifest.geometry.batches()
+        0..self.manifest.geometry.generations()
     }
 
     fn deliver(&self) -> Result<PathBuf, Obstacle> {
@@ -156,7 +156,7 @@ fn files_are_placed_as_soon_as_they_are_whole_and_once() {
     let inbox = transfer.inbox.path();
 
     // The last bytes are not there, and so one file is not.
-    let most = transfer.manifest.geometry.batches() - 1;
+    let most = transfer.manifest.geometry.generations() - 1;
     let (mut storage, _) = transfer.receive(0..most);
     let mut grown = storage.take_grown().pop().unwrap();
     place_whole(inbox, &transfer.manifest, &grown.have, &mut grown.placed, &LIMITS).unwrap();
@@ -296,7 +296,7 @@ fn nothing_is_placed_through_a_link() {
     let outside = tempfile::tempdir().unwrap();
 
     // Somebody who may write to the inbox puts a link in the place of a directory.
-    let most = transfer.manifest.geometry.batches() - 1;
+    let most = transfer.manifest.geometry.generations() - 1;
     let (storage, have) = transfer.receive(0..most);
     let mut placed = Placed::default();
     place_whole(inbox, &transfer.manifest, &have, &mut placed, &LIMITS).unwrap();

@@ -1,10 +1,11 @@
-//! Per-hop ARQ: brings every packet of a batch from one node to each of its children in a tree.
+//! Per-hop ARQ: brings every packet of a generation from one node to each of its children in a
+//! tree.
 //!
 //! The node sends each packet it holds until it knows that every child has it. It learns that from
 //! the MAC's acknowledgment (unicast), from overhearing the child pass the packet on, or from the
 //! child's report. Reports cost airtime, so a packet asks for one only now and then; it then
-//! carries a numbered *poll*. Polls are in the last packet of a batch, in every [`POLL_INTERVAL`]th
-//! one, and in a packet that is repeated because no report came.
+//! carries a numbered *poll*. Polls are in the last packet of a generation, in every
+//! [`POLL_INTERVAL`]th one, and in a packet that is repeated because no report came.
 //!
 //! For each child a packet is in one of three states:
 //!
@@ -16,8 +17,8 @@
 //!          a report that answers a poll sent later does not list it
 //! ```
 //!
-//! The arrow back from *has* is for a child that restarted or lost its batch. A report says nothing
-//! about packets sent after the poll it answers: those may have been on their way still.
+//! The arrow back from *has* is for a child that restarted or lost its generation. A report says
+//! nothing about packets sent after the poll it answers: those may have been on their way still.
 
 #[cfg(test)]
 mod tests;
@@ -44,7 +45,7 @@ pub(super) const MAC_PAUSE: Duration = Duration::from_millis(4);
 /// Time without progress after which a node that has nothing to send polls its children once more.
 pub(super) const STALL: Duration = Duration::from_secs(1);
 
-/// ARQ of one node for one batch.
+/// ARQ of one node for one generation.
 #[derive(Debug)]
 pub(super) struct Arq {
     children: BTreeMap<NodeId, Child>,
@@ -76,7 +77,7 @@ struct Child {
 /// A packet to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NextPacket {
-    /// Index in the batch.
+    /// Index in the generation.
     pub packet: u8,
     /// Number of the poll that it carries.
     pub poll: Option<u32>,
@@ -85,14 +86,14 @@ pub(super) struct NextPacket {
 /// A packet that was handed to the MAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OnAir {
-    /// Index in the batch.
+    /// Index in the generation.
     pub packet: u8,
     /// The child that it goes to by unicast, `None` for broadcast.
     pub to: Option<NodeId>,
 }
 
 impl Arq {
-    /// Begins a batch of `packets`, of which `children` have nothing.
+    /// Begins a generation of `packets`, of which `children` have nothing.
     pub(super) fn new(children: impl Iterator<Item = NodeId>, packets: u8, now: Instant) -> Self {
         Self {
             children: children.map(|node| (node, Child::default())).collect(),
@@ -128,7 +129,7 @@ impl Arq {
         }
 
         // First whatever a child lacks, in order. It polls if no other will follow: it is the last
-        // one missing and the batch is complete here.
+        // one missing and the generation is complete here.
         let missing = self.missing(held);
         if let Some(packet) = missing.lowest() {
             let is_last = missing.len() == 1 && held.len() as usize == self.covered_by.len();
@@ -222,7 +223,7 @@ impl Arq {
     }
 
     /// Polls the children if this node has nothing to send and nothing changed for [`STALL`]. The
-    /// caller knows that the batch is not done: some child has lost what it once had.
+    /// caller knows that the generation is not done: some child has lost what it once had.
     pub(super) fn poll_if_stalled(&mut self, held: PacketSet, now: Instant) {
         let is_idle = self.missing(held).is_empty() && self.pending().is_empty();
         if is_idle && now.since(self.progress_at) >= STALL {

@@ -61,7 +61,7 @@ fn the_last_packet_polls_and_missing_packets_are_sent_again() {
 }
 
 #[test]
-fn a_long_batch_polls_in_between() {
+fn a_long_generation_polls_in_between() {
     let mut a = arq(&[CHILD], 100);
     let polls: Vec<u8> = (0..100)
         .filter_map(|_| send(&mut a, 100, None, Sent, AT))
@@ -110,7 +110,7 @@ fn a_child_has_what_it_passes_on() {
 }
 
 #[test]
-fn a_child_that_lost_its_batch_gets_it_again() {
+fn a_child_that_lost_its_generation_gets_it_again() {
     let mut a = arq(&[CHILD], 2);
     for _ in 0..2 {
         send(&mut a, 2, Some(CHILD), Acked, AT);

@@ -1,12 +1,12 @@
-//! Batches that a receiver has a part of: decodes them, within a limit of memory.
+//! Generations that a receiver has a part of: decodes them, within a limit of memory.
 //!
-//! Packets of any batch are welcome at any time; each batch that is begun has a decoder. Decoders
-//! take memory, and hostile packets could begin a batch each. So all transfers together have a
-//! limit: the one that uses most gives up its least complete batch.
+//! Packets of any generation are welcome at any time; each generation that is begun has a decoder.
+//! Decoders take memory, and hostile packets could begin a generation each. So all transfers
+//! together have a limit: the one that uses most gives up its least complete generation.
 //!
-//! A batch that was decoded to something false is disputed until the true packets among those that
-//! come are found ([`dispute`](ncmesh_engine::toolkit::dispute)). Where packets go as they are, it
-//! begins anew: they are all asked for again, and one that comes again tells nothing more.
+//! A generation that was decoded to something false is disputed until the true packets among those
+//! that come are found ([`dispute`](ncmesh_engine::toolkit::dispute)). Where packets go as they
+//! are, it begins anew: they are all asked for again, and one that comes again tells nothing more.
 
 #[cfg(test)]
 mod tests;
@@ -25,10 +25,10 @@ use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
 use std::collections::BTreeMap;
 
-/// Most empty decoders kept for the next batches, so that they need not be allocated anew.
+/// Most empty decoders kept for the next generations, so that they need not be allocated anew.
 const MAX_SPARE: usize = 4;
 
-/// The batches under way of all files that this node receives.
+/// The generations under way of all files that this node receives.
 #[derive(Debug)]
 pub(super) struct Receptions {
     files: BTreeMap<FlowId, Decoders>,
@@ -38,22 +38,22 @@ pub(super) struct Receptions {
     limit: usize,
 }
 
-/// The batches under way of one file.
+/// The generations under way of one file.
 #[derive(Debug)]
 struct Decoders {
     geometry: Geometry,
-    begun: BTreeMap<u32, Batch>,
-    /// Empty decoders for further batches.
+    begun: BTreeMap<u32, Generation>,
+    /// Empty decoders for further generations.
     spare: Vec<Decoder>,
 }
 
-/// A batch under way.
+/// A generation under way.
 #[derive(Debug)]
-struct Batch {
+struct Generation {
     decoder: Decoder,
     /// Senders of the packets that the decoder holds, in the order in which they came.
     origins: Vec<Origin>,
-    /// Packets of a batch that was false. The decoder is empty then.
+    /// Packets of a generation that was false. The decoder is empty then.
     dispute: Option<Dispute>,
 }
 
@@ -65,27 +65,27 @@ pub(super) struct Received<'a> {
     pub now: Instant,
 }
 
-/// True and false packets of a batch, by sender.
+/// True and false packets of a generation, by sender.
 pub(super) type GivenBy = BTreeMap<NodeId, Given>;
 
 impl Receptions {
-    /// Returns an empty table, whose batches take at most `limit` bytes.
+    /// Returns an empty table, whose generations take at most `limit` bytes.
     pub(super) fn new(are_coded: bool, limit: usize) -> Self {
         Self { files: BTreeMap::new(), are_coded, limit }
     }
 
-    /// Makes sure that there is memory for a packet of `batch`: the transfer that uses most gives
-    /// up memory until it fits. Returns whether it does.
-    pub(super) fn reserve(&mut self, sink: &FileSink, batch: u32) -> bool {
+    /// Makes sure that there is memory for a packet of `generation`: the transfer that uses most
+    /// gives up memory until it fits. Returns whether it does.
+    pub(super) fn reserve(&mut self, sink: &FileSink, generation: u32) -> bool {
         let file = self.files.get(&sink.manifest.flow);
-        let is_begun = file.is_some_and(|file| file.begun.contains_key(&batch));
+        let is_begun = file.is_some_and(|file| file.begun.contains_key(&generation));
         let has_spare = file.is_some_and(|file| !file.spare.is_empty());
-        if !sink.wants(batch) || is_begun || has_spare {
+        if !sink.wants(generation) || is_begun || has_spare {
             return true;
         }
 
-        // Each round frees one batch or ends.
-        let needed = memory_of_batch(&sink.manifest.geometry);
+        // Each round frees one generation or ends.
+        let needed = memory_of_generation(&sink.manifest.geometry);
         while self.memory().saturating_add(needed) > self.limit {
             let largest = self.files.values_mut().max_by_key(|file| file.memory());
             if !largest.is_some_and(Decoders::release_memory) {
@@ -95,7 +95,7 @@ impl Receptions {
         true
     }
 
-    /// Returns the bytes that batches under way take, about.
+    /// Returns the bytes that generations under way take, about.
     fn memory(&self) -> usize {
         self.files.values().map(Decoders::memory).sum()
     }
@@ -112,35 +112,35 @@ impl Receptions {
     ) -> SinkOutcome {
         let Received { origin, data, now } = received;
         sink.heard_at = now;
-        let batch = data.header.batch;
+        let generation = data.header.generation;
         let g = sink.manifest.geometry;
-        if !sink.wants(batch) {
-            sink.redundant += u64::from(sink.have.contains(batch));
+        if !sink.wants(generation) {
+            sink.redundant += u64::from(sink.have.contains(generation));
             return SinkOutcome::Quiet;
         }
 
         // The header is not trusted: it must agree with the geometry that was announced.
-        let fits = batch < g.batches()
-            && data.header.packets == g.packets(batch)
+        let fits = generation < g.generations()
+            && data.header.packets == g.packets(generation)
             && data.payload.len() == usize::from(g.symbol_size());
         if !fits {
             return SinkOutcome::Malformed;
         }
 
-        // An innovative packet raises the rank; at full rank the batch can be decoded.
+        // An innovative packet raises the rank; at full rank the generation can be decoded.
         let file = self.files.entry(sink.manifest.flow).or_insert_with(|| Decoders::new(g));
-        let held = file.batch(batch);
+        let held = file.generation(generation);
 
         let packets = data.header.packets;
         if let Some(dispute) = &mut held.dispute {
             data.coding.with_vector(packets, |vector| dispute.take(origin, vector, data.payload));
-            let settled = dispute
-                .is_due()
-                .then(|| dispute.settle(rng, |symbols| is_genuine(&sink.manifest, batch, symbols)));
+            let settled = dispute.is_due().then(|| {
+                dispute.settle(rng, |symbols| is_genuine(&sink.manifest, generation, symbols))
+            });
             let Some(settled) = settled.flatten() else { return SinkOutcome::Quiet };
             *given = settled.given;
-            file.begun.remove(&batch);
-            return sink.handle_whole(batch, &settled.symbols, storage);
+            file.begun.remove(&generation);
+            return sink.handle_whole(generation, &settled.symbols, storage);
         }
 
         let decoder = &mut held.decoder;
@@ -162,26 +162,26 @@ impl Receptions {
         if !is_complete {
             return SinkOutcome::Quiet;
         }
-        file.finish_batch(sink, batch, self.are_coded, storage)
+        file.finish_generation(sink, generation, self.are_coded, storage)
     }
 
-    /// Forgets the batches under way of a file.
+    /// Forgets the generations under way of a file.
     pub(super) fn forget(&mut self, flow: FlowId) {
         self.files.remove(&flow);
     }
 
-    /// Returns the packets of `batch` that need not be sent to this receiver again; `None` if it
-    /// needs nothing of the batch any more.
-    pub(super) fn held_packets(&self, sink: &FileSink, batch: u32) -> Option<PacketSet> {
-        if !sink.wants(batch) {
+    /// Returns the packets of `generation` that need not be sent to this receiver again; `None` if
+    /// it needs nothing of the generation any more.
+    pub(super) fn held_packets(&self, sink: &FileSink, generation: u32) -> Option<PacketSet> {
+        if !sink.wants(generation) {
             return None;
         }
 
         let mut held = PacketSet::default();
         let file = self.files.get(&sink.manifest.flow);
-        if let Some(held_batch) = file.and_then(|file| file.begun.get(&batch)) {
-            let decoder = &held_batch.decoder;
-            let packets = 0..sink.manifest.geometry.packets(batch);
+        if let Some(held_generation) = file.and_then(|file| file.begun.get(&generation)) {
+            let decoder = &held_generation.decoder;
+            let packets = 0..sink.manifest.geometry.packets(generation);
             // Combinations may say what a packet is that never came by itself.
             packets.filter(|i| decoder.is_determined(usize::from(*i))).for_each(|i| held.insert(i));
         }
@@ -189,12 +189,12 @@ impl Receptions {
         Some(held)
     }
 
-    /// Returns the first batch of a file of which there is a part here.
+    /// Returns the first generation of a file of which there is a part here.
     pub(super) fn begun(&self, flow: FlowId) -> Option<Begun> {
         let file = self.files.get(&flow)?;
-        let (batch, held) = file.begun.first_key_value()?;
-        let packets = file.geometry.packets(*batch).into();
-        Some(Begun { batch: *batch, rank: held.decoder.rank() as u32, packets })
+        let (generation, held) = file.begun.first_key_value()?;
+        let packets = file.geometry.packets(*generation).into();
+        Some(Begun { generation: *generation, rank: held.decoder.rank() as u32, packets })
     }
 }
 
@@ -203,30 +203,30 @@ impl Decoders {
         Self { geometry, begun: BTreeMap::new(), spare: Vec::new() }
     }
 
-    /// Decodes a batch that has all its packets, and hands it over.
-    fn finish_batch(
+    /// Decodes a generation that has all its packets, and hands it over.
+    fn finish_generation(
         &mut self,
         sink: &mut FileSink,
-        batch: u32,
+        generation: u32,
         are_coded: bool,
         storage: &mut dyn Storage,
     ) -> SinkOutcome {
-        let Some(held) = self.begun.remove(&batch) else { return SinkOutcome::Quiet };
-        let Batch { mut decoder, origins, .. } = held;
+        let Some(held) = self.begun.remove(&generation) else { return SinkOutcome::Quiet };
+        let Generation { mut decoder, origins, .. } = held;
         let outcome = match decoder.decode() {
             None => SinkOutcome::Quiet,
-            Some(symbols) => sink.handle_whole(batch, symbols, storage),
+            Some(symbols) => sink.handle_whole(generation, symbols, storage),
         };
         // Packets that are not coded prove nothing together, so no dispute can tell which are
         // false.
-        if outcome == SinkOutcome::BatchForged && are_coded {
+        if outcome == SinkOutcome::GenerationForged && are_coded {
             let dispute = Some(Dispute::new(&decoder, &origins));
             decoder.clear();
-            self.begun.insert(batch, Batch { decoder, origins: Vec::new(), dispute });
+            self.begun.insert(generation, Generation { decoder, origins: Vec::new(), dispute });
             return outcome;
         }
 
-        // The decoder serves another batch. A false one that begins anew gets an empty one.
+        // The decoder serves another generation. A false one that begins anew gets an empty one.
         if sink.phase == SinkPhase::Receiving && self.spare.len() < MAX_SPARE {
             decoder.clear();
             self.spare.push(decoder);
@@ -234,43 +234,44 @@ impl Decoders {
         outcome
     }
 
-    /// Returns a batch, which begins now if nothing is here of it.
-    fn batch(&mut self, batch: u32) -> &mut Batch {
-        let shape = self.geometry.shape(batch);
+    /// Returns a generation, which begins now if nothing is here of it.
+    fn generation(&mut self, generation: u32) -> &mut Generation {
+        let shape = self.geometry.shape(generation);
         let spare = &mut self.spare;
-        self.begun.entry(batch).or_insert_with(|| {
+        self.begun.entry(generation).or_insert_with(|| {
             let fitting = spare.iter().position(|decoder| decoder.shape() == shape);
             let reused = fitting.map(|i| spare.swap_remove(i));
             let decoder = reused.unwrap_or_else(|| {
-                // The last batch may be smaller than the others. A spare decoder of another shape
-                // goes, so that the memory in use does not grow.
+                // The last generation may be smaller than the others. A spare decoder of another
+                // shape goes, so that the memory in use does not grow.
                 spare.pop();
                 Decoder::new(shape)
             });
-            Batch { decoder, origins: Vec::new(), dispute: None }
+            Generation { decoder, origins: Vec::new(), dispute: None }
         })
     }
 
-    /// Returns the bytes that its batches under way take, about.
+    /// Returns the bytes that its generations under way take, about.
     fn memory(&self) -> usize {
         let disputed = self.begun.iter().filter(|(_, held)| held.dispute.is_some());
-        let disputes = disputed.map(|(batch, _)| Dispute::memory(self.geometry.shape(*batch)));
+        let disputes =
+            disputed.map(|(generation, _)| Dispute::memory(self.geometry.shape(*generation)));
         let decoders = self.begun.len() + self.spare.len();
-        decoders * memory_of_batch(&self.geometry) + disputes.sum::<usize>()
+        decoders * memory_of_generation(&self.geometry) + disputes.sum::<usize>()
     }
 
-    /// Frees the memory of one batch: a spare decoder, or else the batch with the lowest rank,
-    /// which is then received anew. Returns whether there was any.
+    /// Frees the memory of one generation: a spare decoder, or else the generation with the lowest
+    /// rank, which is then received anew. Returns whether there was any.
     fn release_memory(&mut self) -> bool {
         if self.spare.pop().is_some() {
             return true;
         }
         let lowest = self.begun.iter().min_by_key(|(_, held)| held.decoder.rank());
-        let lowest = lowest.map(|(batch, _)| *batch);
-        lowest.is_some_and(|batch| self.begun.remove(&batch).is_some())
+        let lowest = lowest.map(|(generation, _)| *generation);
+        lowest.is_some_and(|generation| self.begun.remove(&generation).is_some())
     }
 }
 
-fn memory_of_batch(g: &Geometry) -> usize {
+fn memory_of_generation(g: &Geometry) -> usize {
     usize::from(g.generation()) * (usize::from(g.symbol_size()) + 64)
 }

@@ -1,10 +1,10 @@
-//! A receiver that hears forged data, data that does not fit, and many batches at once.
+//! A receiver that hears forged data, data that does not fit, and many generations at once.
 
 use super::*;
 use crate::planned::frame::{Coding, DataHeader, TurnId};
 use crate::planned::routing::Routing;
 use ncmesh_engine::file::merkle::{MerkleTree, digest};
-use ncmesh_engine::file::{BatchSet, Manifest};
+use ncmesh_engine::file::{GenerationSet, Manifest};
 use ncmesh_engine::rng::stream;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_wire::NodeId;
@@ -17,11 +17,11 @@ fn rng() -> impl RngCore {
     stream(1, NodeId(2), "decoders", "test")
 }
 
-/// A file of two batches of two packets of 100 bytes, its manifest and its hash tree.
+/// A file of two generations of two packets of 100 bytes, its manifest and its hash tree.
 fn file() -> (Vec<u8>, Manifest, MerkleTree) {
     let contents: Vec<u8> = (0..300u16).map(|i| (i % 251) as u8).collect();
     let geometry = Geometry::new(300, 2, 100).unwrap();
-    assert_eq!((geometry.batches(), geometry.depth()), (2, 1));
+    assert_eq!((geometry.generations(), geometry.depth()), (2, 1));
     let digest = digest(contents.as_slice(), &geometry).unwrap();
     let tree = MerkleTree::new(digest.leaves, geometry.depth());
     let root = tree.root();
@@ -29,22 +29,22 @@ fn file() -> (Vec<u8>, Manifest, MerkleTree) {
     (contents, Manifest { flow: FLOW, name: "f".into(), geometry, root, hash }, tree)
 }
 
-/// The packets of a batch as they are, branch included.
-fn packets(batch: u32) -> Vec<Vec<u8>> {
+/// The packets of a generation as they are, branch included.
+fn packets(generation: u32) -> Vec<Vec<u8>> {
     let (contents, manifest, tree) = file();
     let g = manifest.geometry;
-    let start = g.offset(batch) as usize;
-    let mut bytes = contents[start..start + g.data_len(batch)].to_vec();
-    tree.write_branch(batch, &mut bytes);
-    bytes.resize(usize::from(g.packets(batch)) * 100, 0);
+    let start = g.offset(generation) as usize;
+    let mut bytes = contents[start..start + g.data_len(generation)].to_vec();
+    tree.write_branch(generation, &mut bytes);
+    bytes.resize(usize::from(g.packets(generation)) * 100, 0);
     bytes.chunks(100).map(<[u8]>::to_vec).collect()
 }
 
-fn header(turn: u32, batch: u32) -> DataHeader {
+fn header(turn: u32, generation: u32) -> DataHeader {
     DataHeader {
         flow: FLOW,
         turn: TurnId { incarnation: 7, number: turn },
-        batch,
+        generation,
         packets: 2,
         routing: Routing::default(),
         revision: 0,
@@ -71,7 +71,7 @@ impl Receiver {
     /// Returns a receiver that has accepted the file.
     fn accepted(manifest: Manifest) -> Self {
         let mut receiver = Self::new(manifest);
-        receiver.sink.accept(BatchSet::none(2));
+        receiver.sink.accept(GenerationSet::none(2));
         receiver
     }
 
@@ -95,17 +95,18 @@ impl Receiver {
 }
 
 #[test]
-fn a_forged_batch_is_never_written_and_the_true_one_is_taken_afterwards() {
+fn a_forged_generation_is_never_written_and_the_true_one_is_taken_afterwards() {
     let (contents, manifest, _) = file();
     let mut receiver = Receiver::accepted(manifest);
     assert_eq!(receiver.hear(header(1, 0), 0, &[9; 100]), SinkOutcome::Quiet);
-    assert_eq!(receiver.hear(header(1, 0), 1, &packets(0)[1]), SinkOutcome::BatchForged);
+    assert_eq!(receiver.hear(header(1, 0), 1, &packets(0)[1]), SinkOutcome::GenerationForged);
     assert!(receiver.storage.received(FLOW).is_empty() && !receiver.sink.have.contains(0));
-    for batch in [1, 0] {
-        let last = packets(batch).len() - 1;
-        for (i, packet) in packets(batch).iter().enumerate() {
-            let expected = if i == last { SinkOutcome::BatchWritten } else { SinkOutcome::Quiet };
-            assert_eq!(receiver.hear(header(2, batch), i as u8, packet), expected);
+    for generation in [1, 0] {
+        let last = packets(generation).len() - 1;
+        for (i, packet) in packets(generation).iter().enumerate() {
+            let expected =
+                if i == last { SinkOutcome::GenerationWritten } else { SinkOutcome::Quiet };
+            assert_eq!(receiver.hear(header(2, generation), i as u8, packet), expected);
         }
     }
     assert_eq!(receiver.sink.phase, SinkPhase::Verifying);
@@ -119,21 +120,21 @@ fn the_sender_of_a_false_packet_is_told_once_the_true_ones_are_known() {
     let liar = Origin { sender: NodeId(7), is_vouched: true };
     receiver.hear_from(liar, header(1, 0), 0, &[9; 100]);
     let [first, second] = packets(0).try_into().unwrap();
-    assert_eq!(receiver.hear(header(1, 0), 1, &second), SinkOutcome::BatchForged);
+    assert_eq!(receiver.hear(header(1, 0), 1, &second), SinkOutcome::GenerationForged);
     assert!(receiver.given.is_empty());
     receiver.hear(header(1, 0), 0, &first);
-    assert_eq!(receiver.hear(header(1, 0), 1, &second), SinkOutcome::BatchWritten);
+    assert_eq!(receiver.hear(header(1, 0), 1, &second), SinkOutcome::GenerationWritten);
     assert_eq!(receiver.given[&NodeId(7)].vouched, 1);
     assert_eq!(receiver.given[&NodeId(1)].false_packets(), 0);
 }
 
 #[test]
-fn a_batch_of_another_place_is_forged() {
+fn a_generation_of_another_place_is_forged() {
     let (_, manifest, _) = file();
     let mut receiver = Receiver::accepted(manifest);
     let heard = packets(1).into_iter().enumerate();
     let outcomes = heard.map(|(i, packet)| receiver.hear(header(1, 0), i as u8, &packet));
-    assert_eq!(outcomes.last(), Some(SinkOutcome::BatchForged));
+    assert_eq!(outcomes.last(), Some(SinkOutcome::GenerationForged));
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn packets_that_do_not_fit_the_file_are_malformed() {
     let good = packets(0).remove(0);
     let early = receiver.hear(header(1, 0), 0, &good);
     assert_eq!((early, receiver.sink.innovative), (SinkOutcome::Quiet, 0), "it is not accepted");
-    receiver.sink.accept(BatchSet::none(2));
+    receiver.sink.accept(GenerationSet::none(2));
     for (header, payload) in [
         (header(1, 2), &good[..]),
         (header(1, u32::MAX), &good[..]),
@@ -154,27 +155,27 @@ fn packets_that_do_not_fit_the_file_are_malformed() {
     }
 }
 
-/// A receiver of transfer `serial`, in batches of 8 packets of 100 bytes.
+/// A receiver of transfer `serial`, in generations of 8 packets of 100 bytes.
 fn large(serial: u32) -> FileSink {
     let flow = FlowId { serial, ..FLOW };
     let geometry = Geometry::new(1_000_000, 8, 100).unwrap();
     let root = [0; 32];
     let hash = [0; 32];
     let mut sink = FileSink::new(Manifest { flow, name: "f".into(), geometry, root, hash }, AT);
-    sink.accept(BatchSet::none(geometry.batches()));
+    sink.accept(GenerationSet::none(geometry.generations()));
     sink
 }
 
 #[test]
 fn memory_is_bounded_and_the_transfer_that_uses_most_gives_it_up() {
-    let memory_of_batch = 8 * 164;
-    let mut receptions = Receptions::new(true, 3 * memory_of_batch);
+    let memory_of_generation = 8 * 164;
+    let mut receptions = Receptions::new(true, 3 * memory_of_generation);
     let mut storage = MemoryStorage::default();
     let mut sinks = [large(1), large(2)];
-    let mut begin_batch = |receptions: &mut Receptions, sink: &mut FileSink, batch| {
-        let header = DataHeader { packets: 8, ..header(1, batch) };
+    let mut begin_generation = |receptions: &mut Receptions, sink: &mut FileSink, generation| {
+        let header = DataHeader { packets: 8, ..header(1, generation) };
         let header = DataHeader { flow: sink.manifest.flow, ..header };
-        assert!(receptions.reserve(sink, batch));
+        assert!(receptions.reserve(sink, generation));
         let data = Data { header, coding: Coding::Systematic(0), payload: &[1; 100] };
         let received = Received { origin: SOURCE, data: &data, now: AT };
         let mut given = GivenBy::new();
@@ -182,13 +183,13 @@ fn memory_is_bounded_and_the_transfer_that_uses_most_gives_it_up() {
         assert_eq!(outcome, SinkOutcome::Quiet);
         assert!(receptions.memory() <= receptions.limit);
     };
-    for batch in 0..200 {
-        begin_batch(&mut receptions, &mut sinks[0], batch);
+    for generation in 0..200 {
+        begin_generation(&mut receptions, &mut sinks[0], generation);
     }
-    begin_batch(&mut receptions, &mut sinks[1], 0);
+    begin_generation(&mut receptions, &mut sinks[1], 0);
     let under_way: Vec<usize> = receptions.files.values().map(|file| file.begun.len()).collect();
     assert_eq!(under_way, [2, 1]);
-    assert!(!Receptions::new(true, memory_of_batch - 1).reserve(&sinks[0], 7), "none fits");
+    assert!(!Receptions::new(true, memory_of_generation - 1).reserve(&sinks[0], 7), "none fits");
 }
 
 #[test]
@@ -196,7 +197,7 @@ fn a_file_that_is_forgotten_takes_no_memory() {
     let (_, manifest, _) = file();
     let mut receiver = Receiver::accepted(manifest);
     receiver.hear(header(1, 0), 0, &packets(0)[0]);
-    let begun = receiver.receptions.begun(FLOW).map(|begun| (begun.batch, begun.rank));
+    let begun = receiver.receptions.begun(FLOW).map(|begun| (begun.generation, begun.rank));
     assert_eq!(begun, Some((0, 1)));
     assert!(receiver.receptions.memory() > 0);
     receiver.receptions.forget(FLOW);

@@ -1,8 +1,8 @@
-//! Data packet: one packet of a batch, or a combination of several, with what forwarders need to
-//! know to pass it on.
+//! Data packet: one packet of a generation, or a combination of several, with what forwarders need
+//! to know to pass it on.
 //!
 //! ```text
-//! flow, turn, batch, packets, flags | routing | poll? | piggyback? | coding vector | payload
+//! flow, turn, generation, packets, flags | routing | poll? | piggyback? | coding vector | payload
 //! ```
 
 use super::{Coding, Piggyback, TurnId};
@@ -18,8 +18,8 @@ use ncmesh_wire::{FlowId, Reader, Record, Writer, record};
 pub(crate) struct DataHeader {
     pub flow: FlowId,
     pub turn: TurnId,
-    pub batch: u32,
-    /// Packets of this batch (k).
+    pub generation: u32,
+    /// Packets of this generation (k).
     pub packets: u8,
     pub routing: Routing,
     /// Counts the source's plans within a turn, modulo 2^8; 0 if the routing is
@@ -42,7 +42,7 @@ record! {
     impl DataHeader with systematic: bool as DataHeader {
         flow,
         turn,
-        batch,
+        generation,
         packets,
         routing,
         revision,
@@ -53,8 +53,8 @@ record! {
         flow: FlowId = field("flow", "Flow"),
         turn: TurnId,
         /// its number, from 0
-        batch: u32 = field("batch", "Batch"),
-        packets: u8 = field("packets", "Packets of the batch").at_least(1),
+        generation: u32 = field("generation", "Generation"),
+        packets: u8 = field("packets", "Packets of the generation").at_least(1),
         byte {
             /// a poll follows
             has_poll: bool = bits(0x10, "has_poll", "Poll") => poll.is_some(),
@@ -80,8 +80,8 @@ record! {
 
 impl Forwarding {
     /// Returns the most bytes that a data packet has besides its payload, if it lists `listed`
-    /// nodes and its batch has `packets`. Assumes that it carries a coding vector, a poll and a
-    /// piggyback wherever it may: forwarders add them to packets that came without.
+    /// nodes and its generation has `packets`. Assumes that it carries a coding vector, a poll and
+    /// a piggyback wherever it may: forwarders add them to packets that came without.
     pub(crate) const fn overhead(self, listed: usize, packets: usize) -> usize {
         let by_kind = match self {
             Self::Ordered => packets,

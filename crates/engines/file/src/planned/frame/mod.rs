@@ -26,24 +26,24 @@ use ncmesh_wire::layout::Layout;
 /// Frames of all schemes that plan.
 pub const LAYOUTS: &[Layout] = &[
     frame::ANNOUNCEMENT,
-    Layout::new(DATA, "data", "{flow} batch {batch}, {systematic}", Data::PARTS),
+    Layout::new(DATA, "data", "{flow} generation {generation}, {systematic}", Data::PARTS),
     frame::ACKNOWLEDGMENT,
-    Layout::of::<Report>(REPORT, "report", "{flow} batch {batch} to parent {parent}"),
+    Layout::of::<Report>(REPORT, "report", "{flow} generation {generation} to parent {parent}"),
 ];
 
 /// Summarises a frame of the scheme `name` for traces. Returns `None` for a malformed frame.
 #[must_use]
 pub fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summary> {
-    let (what, flow, batch) = match kind {
+    let (what, flow, generation) = match kind {
         DATA => {
             let header = Data::parse(body).ok()?.header;
-            ("data", header.flow, header.batch)
+            ("data", header.flow, header.generation)
         }
         REPORT => {
             let report = Report::parse(body).ok()?;
-            ("report", report.flow, report.batch)
+            ("report", report.flow, report.generation)
         }
         _ => return frame::summary(name, kind, body),
     };
-    Some(Summary { flow: Some(flow), batch: Some(batch), ..Summary::new(name, what) })
+    Some(Summary { flow: Some(flow), generation: Some(generation), ..Summary::new(name, what) })
 }

@@ -20,13 +20,22 @@ fn hex(bytes: &[u8]) -> String {
 fn header(packets: u8, routing: Routing, revision: u8) -> DataHeader {
     let poll = None;
     let piggyback = None;
-    DataHeader { flow: FLOW, turn: TURN, batch: 4, packets, routing, revision, poll, piggyback }
+    DataHeader {
+        flow: FLOW,
+        turn: TURN,
+        generation: 4,
+        packets,
+        routing,
+        revision,
+        poll,
+        piggyback,
+    }
 }
 
 fn report() -> Report {
     let parent = NodeId(8);
     let has = PacketSet::first_of(2);
-    Report { parent, flow: FLOW, turn: TURN, batch: 4, poll: 0x77, has }
+    Report { parent, flow: FLOW, turn: TURN, generation: 4, poll: 0x77, has }
 }
 
 /// A packet in a tree where node 3 sends to 8 and 8 to 9; it polls the children.

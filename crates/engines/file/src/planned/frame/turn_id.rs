@@ -1,18 +1,19 @@
-//! Name of one turn of a source on a batch.
+//! Name of one turn of a source on a generation.
 
 use ncmesh_engine::toolkit::sequence::Serial;
 use ncmesh_wire::record;
 use ncmesh_wire::record::field;
 
 record! {
-    /// One turn of a source on a batch: from the moment it begins to send packets of the batch
-    /// until it moves on. A batch may get several turns; each has a number of its own.
+    /// One turn of a source on a generation: from the moment it begins to send packets of the
+    /// generation until it moves on. A generation may get several turns; each has a number of its
+    /// own.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct TurnId {
         /// tells the source's starts apart: the four 16-bit parts of its epoch, xored. It has no
         /// order
         pub incarnation: u16 = field("incarnation", "Incarnation").hex(),
-        /// counts the source's turns to batches, and turns begun anew, within an incarnation;
+        /// counts the source's turns to generations, and turns begun anew, within an incarnation;
         /// compared modulo 2^32
         pub number: u32 = field("turn", "Turn"),
     }

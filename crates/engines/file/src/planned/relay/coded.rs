@@ -6,13 +6,13 @@
 //! average, as many packets as its children need, without hearing from them.
 //!
 //! Packets say what credit they give, and forwarders may be upstream of one another. So one hostile
-//! packet could have them feed each other for ever. The credit that a batch earns is therefore
+//! packet could have them feed each other for ever. The credit that a generation earns is therefore
 //! bounded by what is held of it: by [`MOST_PER_PACKET`] transmissions for each innovative packet,
-//! at most that many times the size of the generation. A batch that nobody could finish within this
-//! earns as much again after a pause, which doubles up to 40 s.
+//! at most that many times the size of the generation. A generation that nobody could finish within
+//! this earns as much again after a pause, which doubles up to 40 s.
 //!
-//! A forwarder that comes to hold a batch whole checks it. If it is false, nothing of it is sent
-//! until the true packets among those that come are found.
+//! A forwarder that comes to hold a generation whole checks it. If it is false, nothing of it is
+//! sent until the true packets among those that come are found.
 
 use crate::planned::frame::Data;
 use ncmesh_code::{Absorbed, Decoder, Shape};
@@ -26,11 +26,11 @@ use rand_core::RngCore;
 /// Most transmissions that an innovative packet earns: thrice those over the poorest link that is
 /// used, which delivers one frame in twenty.
 const MOST_PER_PACKET: f64 = 64.0;
-/// Pauses after which a batch earns credit anew.
+/// Pauses after which a generation earns credit anew.
 const RENEWALS: Backoff =
     Backoff { first: Duration::from_secs(10), longest: Duration::from_secs(40) };
 
-/// Innovative packets of one batch, and the credit to send combinations of them.
+/// Innovative packets of one generation, and the credit to send combinations of them.
 #[derive(Debug)]
 pub(super) struct CodedBuffer {
     decoder: Box<Decoder>,
@@ -44,7 +44,7 @@ pub(super) struct CodedBuffer {
     renewed_at: Instant,
 }
 
-/// Whether the batch is what was announced.
+/// Whether the generation is what was announced.
 #[derive(Debug)]
 enum Check {
     /// It is not whole yet; senders of its packets, in the order in which they came.
@@ -61,7 +61,7 @@ impl CodedBuffer {
         Self { decoder, check, credit: 0.0, earned: 0.0, renewals: 0, renewed_at: now }
     }
 
-    /// Empties the buffer for another batch of the same shape.
+    /// Empties the buffer for another generation of the same shape.
     pub(super) fn clear(&mut self, now: Instant) {
         self.decoder.clear();
         self.check = Check::Open(Vec::new());
@@ -93,8 +93,8 @@ impl CodedBuffer {
         Ok(is_innovative)
     }
 
-    /// Checks the batch if it is whole, or looks for its true packets if it is disputed and it is
-    /// time. Returns what was found if that settled a dispute.
+    /// Checks the generation if it is whole, or looks for its true packets if it is disputed and it
+    /// is time. Returns what was found if that settled a dispute.
     pub(super) fn check(
         &mut self,
         rng: &mut impl RngCore,
@@ -139,7 +139,7 @@ impl CodedBuffer {
         self.credit += credit;
     }
 
-    /// Takes all credit away: this node is no forwarder of the batch any more.
+    /// Takes all credit away: this node is no forwarder of the generation any more.
     pub(super) fn stop(&mut self) {
         self.credit = 0.0;
     }

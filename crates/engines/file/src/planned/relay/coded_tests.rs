@@ -12,12 +12,12 @@ const AT: Instant = Instant::from_nanos(0);
 const PAYLOAD: [u8; 100] = [1; 100];
 
 /// Header of a packet that nodes 2 and 3 are to forward, in this order.
-fn header(turn: u32, batch: u32) -> DataHeader {
+fn header(turn: u32, generation: u32) -> DataHeader {
     let forwarder = |node, credit| Forwarder::new(NodeId(node), credit);
     DataHeader {
         flow: FLOW,
         turn: TurnId { incarnation: 7, number: turn },
-        batch,
+        generation,
         packets: 2,
         routing: Routing::Ordered(vec![forwarder(2, 1.5), forwarder(3, 0.5)]),
         revision: 0,
@@ -116,13 +116,13 @@ fn a_new_turn_empties_the_buffer_and_packets_of_the_old_one_do_not_bring_it_back
     assert!(relays.ready(&Transfers::default(), AT).is_some());
     // A packet from outside the list begins the new turn without a credit.
     hear_packet(&mut relays, 2, 9, &header(6, 1), 0);
-    assert_eq!((turn(&relays), relays.flows[&FLOW].batch), (6, 1));
+    assert_eq!((turn(&relays), relays.flows[&FLOW].generation), (6, 1));
     assert_eq!(relays.ready(&Transfers::default(), AT), None, "the credit of the old turn is gone");
     assert_eq!(hear_packet(&mut relays, 2, 1, &header(5, 0), 0), RelayOutcome::Stale);
     // Another start of the source counts from the beginning.
-    let incarnated = |incarnation, number, batch| DataHeader {
+    let incarnated = |incarnation, number, generation| DataHeader {
         turn: TurnId { incarnation, number },
-        ..header(0, batch)
+        ..header(0, generation)
     };
     assert_eq!(hear_packet(&mut relays, 2, 1, &incarnated(8, 1, 0), 0), NEW);
     assert_eq!(turn(&relays), 1);
@@ -231,7 +231,7 @@ fn one_hostile_packet_does_not_have_forwarders_feed_each_other_for_ever() {
 }
 
 #[test]
-fn a_batch_that_is_not_finished_earns_credit_anew_ever_more_seldom() {
+fn a_generation_that_is_not_finished_earns_credit_anew_ever_more_seldom() {
     let mut relays = Relays::new(Forwarding::Ordered);
     let h = header(1, 0);
     let mut earned = Vec::new();

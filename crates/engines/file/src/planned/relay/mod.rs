@@ -1,4 +1,4 @@
-//! A forwarder's part: holds one batch of each transfer and sends it on.
+//! A forwarder's part: holds one generation of each transfer and sends it on.
 //!
 //! A forwarder keeps no configuration. Each data packet lists the forwarders; a node that finds
 //! itself there takes part. It works on the turn that the source is at: the first packet of a newer
@@ -51,7 +51,7 @@ pub(super) struct Relays {
 #[derive(Debug)]
 struct Relay {
     turn: TurnId,
-    batch: u32,
+    generation: u32,
     shape: Shape,
     routing: Routing,
     revision: u8,
@@ -60,7 +60,7 @@ struct Relay {
     sent_at: Instant,
 }
 
-/// The batch at hand.
+/// The generation at hand.
 #[derive(Debug)]
 enum Buffer {
     Coded(CodedBuffer),
@@ -85,13 +85,13 @@ pub(super) struct HeardData<'a> {
 /// Outcome of a frame at a forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RelayOutcome {
-    /// This node is no forwarder of the batch.
+    /// This node is no forwarder of the generation.
     NotListed,
     /// Its transfer was not announced, so that this node does not forward it.
     Unannounced,
     /// It belongs to another turn than the one at hand.
     Stale,
-    /// Its fields do not fit the batch, or what is made of it would not fit a frame.
+    /// Its fields do not fit the generation, or what is made of it would not fit a frame.
     Malformed,
     /// A data packet that is taken in.
     Data {
@@ -156,8 +156,8 @@ impl Relays {
         } else if relay.turn != header.turn {
             return RelayOutcome::Stale;
         }
-        // A turn is on one batch. A packet that says otherwise is forged.
-        if relay.batch != header.batch || relay.shape != shape {
+        // A turn is on one generation. A packet that says otherwise is forged.
+        if relay.generation != header.generation || relay.shape != shape {
             return RelayOutcome::Malformed;
         }
 
@@ -187,8 +187,8 @@ impl Relays {
         RelayOutcome::Data { is_innovative }
     }
 
-    /// Checks the batch of a transfer that this node forwards coded, once it is whole. Returns what
-    /// each sender gave of it if that settled a dispute.
+    /// Checks the generation of a transfer that this node forwards coded, once it is whole. Returns
+    /// what each sender gave of it if that settled a dispute.
     pub(super) fn check(
         &mut self,
         manifest: &Manifest,
@@ -196,14 +196,16 @@ impl Relays {
     ) -> Option<BTreeMap<NodeId, Given>> {
         let relay = self.flows.get_mut(&manifest.flow)?;
         let g = &manifest.geometry;
-        let batch = relay.batch;
+        let generation = relay.generation;
         let Buffer::Coded(coded) = &mut relay.buffer else { return None };
 
         // The header is not trusted: it must agree with the geometry that was announced.
-        if batch >= g.batches() || g.shape(batch) != relay.shape {
+        if generation >= g.generations() || g.shape(generation) != relay.shape {
             return None;
         }
-        coded.check(rng, |symbols| is_genuine(manifest, batch, symbols)).map(|found| found.given)
+        coded
+            .check(rng, |symbols| is_genuine(manifest, generation, symbols))
+            .map(|found| found.given)
     }
 
     /// Handles the report of a child of this node.
@@ -302,8 +304,8 @@ impl Relays {
         self.flows.iter().find_map(|(flow, relay)| {
             let Buffer::Stored(stored) = &relay.buffer else { return None };
             let (parent, poll, has) = stored.due_report(now)?;
-            let Relay { turn, batch, .. } = *relay;
-            Some(Report { parent, flow: *flow, turn, batch, poll, has })
+            let Relay { turn, generation, .. } = *relay;
+            Some(Report { parent, flow: *flow, turn, generation, poll, has })
         })
     }
 
@@ -349,7 +351,7 @@ impl Relay {
         let header = &heard.data.header;
         Self {
             turn: header.turn,
-            batch: header.batch,
+            generation: header.generation,
             shape,
             routing: header.routing.clone(),
             revision: header.revision,
@@ -364,13 +366,13 @@ impl Relay {
     fn begin_turn(&mut self, forwarding: Forwarding, heard: &HeardData<'_>, shape: Shape) {
         let header = &heard.data.header;
         match &mut self.buffer {
-            // Keeps the memory. Batches but the last have all the same shape.
+            // Keeps the memory. Generations but the last have all the same shape.
             Buffer::Coded(coded) if self.shape == shape => coded.clear(heard.now),
             buffer => *buffer = Buffer::new(forwarding, heard, shape),
         }
 
         self.turn = header.turn;
-        self.batch = header.batch;
+        self.generation = header.generation;
         self.shape = shape;
         self.routing.clone_from(&header.routing);
         self.revision = header.revision;
@@ -405,7 +407,7 @@ impl Relay {
         DataHeader {
             flow,
             turn: self.turn,
-            batch: self.batch,
+            generation: self.generation,
             packets: self.shape.generation_size() as u8,
             routing: self.routing.clone(),
             revision: self.revision,

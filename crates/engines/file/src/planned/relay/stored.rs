@@ -19,7 +19,7 @@ use ncmesh_wire::NodeId;
 /// a report has no timeout of its own.
 const REPORT_TRIES: u32 = 12;
 
-/// Packets of one batch at one node, and what its children have of them.
+/// Packets of one generation at one node, and what its children have of them.
 #[derive(Debug)]
 pub(super) struct StoredBuffer {
     payloads: Vec<Option<Box<[u8]>>>,
@@ -89,8 +89,8 @@ impl StoredBuffer {
             self.arq.note_child_has(sender, packet, now);
         }
 
-        // A poll of the parent is answered. It also shows that the batch goes on, so that a node
-        // with nothing to do should make sure that its own children have everything.
+        // A poll of the parent is answered. It also shows that the generation goes on, so that a
+        // node with nothing to do should make sure that its own children have everything.
         if let Some(poll) = data.header.poll.filter(|_| self.parent == Some(sender)) {
             self.due_report = Some(DueReport { poll, tries: 0, from: now });
             self.arq.poll_if_stalled(self.held, now);

@@ -25,7 +25,7 @@ fn header(revision: u8, poll: Option<u32>) -> DataHeader {
     DataHeader {
         flow: FLOW,
         turn: TURN,
-        batch: 3,
+        generation: 3,
         packets: 2,
         routing: Routing::Tree(vec![hop(2, 1), hop(3, 2), hop(4, 2)]),
         revision,
@@ -133,7 +133,7 @@ fn a_report_counts_for_its_own_turn_only() {
     hear(&mut inner, 2, 1, &header(0, None), 0);
     let report = |number| {
         let turn = TurnId { number, ..TURN };
-        Report { parent: NodeId(2), flow: FLOW, turn, batch: 3, poll: 0, has: set(&[0]) }
+        Report { parent: NodeId(2), flow: FLOW, turn, generation: 3, poll: 0, has: set(&[0]) }
     };
     assert_eq!(inner.handle_report(NodeId(3), &report(4), AT), RelayOutcome::Stale);
     assert_eq!(inner.handle_report(NodeId(3), &report(5), AT), RelayOutcome::Taken);

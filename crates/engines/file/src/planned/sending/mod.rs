@@ -1,9 +1,9 @@
-//! A file that this node sends, in turns: each is on one batch, for the receivers that lack it
+//! A file that this node sends, in turns: each is on one generation, for the receivers that lack it
 //! (Pacifier, III).
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | `schedule` | which batch, for whom, by which plan |
+//! | `schedule` | which generation, for whom, by which plan |
 //! | `turn` | what to send within a turn |
 //! | `rate_limit` | how fast |
 
@@ -17,7 +17,7 @@ use super::routing::Forwarding;
 use super::scheme::{Scheme, Switching};
 use ncmesh_code::Encoder;
 use ncmesh_engine::counters::Payload;
-use ncmesh_engine::file::{BatchSet, Manifest};
+use ncmesh_engine::file::{GenerationSet, Manifest};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::{Context, Filled, TxResult};
 use ncmesh_transfer::FileSource;
@@ -26,9 +26,9 @@ use ncmesh_transfer::source::Quorum;
 use ncmesh_wire::NodeId;
 use rate_limit::RateLimiter;
 use std::collections::BTreeSet;
-use turn::{BatchTurn, Sending, TurnPacket};
+use turn::{GenerationTurn, Sending, TurnPacket};
 
-/// Most batches after the first missing one that are sent from. Fewer if the bits of an
+/// Most generations after the first missing one that are sent from. Fewer if the bits of an
 /// acknowledgment do not reach so far.
 const WINDOW: usize = 8192;
 
@@ -42,17 +42,17 @@ pub(super) struct Turns {
     /// This node.
     me: NodeId,
     /// The turn under way.
-    turn: Option<BatchTurn>,
+    turn: Option<GenerationTurn>,
     /// Its name, or that of the turn before.
     turn_id: TurnId,
-    /// Batches that had a turn.
-    sent_once: BatchSet,
-    /// Batch of the last turn.
-    last_batch: Option<u32>,
-    /// Batches from the first missing one on that may have a turn.
+    /// Generations that had a turn.
+    sent_once: GenerationSet,
+    /// Generation of the last turn.
+    last_generation: Option<u32>,
+    /// Generations from the first missing one on that may have a turn.
     window: u32,
     rate_limiter: RateLimiter,
-    /// The batch of the turn, ready to code.
+    /// The generation of the turn, ready to code.
     encoder: Option<Encoder>,
 }
 
@@ -62,7 +62,7 @@ impl Turns {
         let epoch = cx.epoch;
         let incarnation = (epoch ^ epoch >> 16 ^ epoch >> 32 ^ epoch >> 48) as u16;
 
-        // A receiver can acknowledge only as many batches as an acknowledgment has bits for.
+        // A receiver can acknowledge only as many generations as an acknowledgment has bits for.
         let ack_bits = cx.mtu.saturating_sub(Ack::HEADER) * 8;
         Self {
             sent_at: cx.now,
@@ -70,8 +70,8 @@ impl Turns {
             me: cx.me,
             turn: None,
             turn_id: TurnId { incarnation, number: 0 },
-            sent_once: BatchSet::none(manifest.geometry.batches()),
-            last_batch: None,
+            sent_once: GenerationSet::none(manifest.geometry.generations()),
+            last_generation: None,
             window: WINDOW.min(ack_bits).max(1) as u32,
             rate_limiter: RateLimiter::new(cx.now),
             encoder: None,
@@ -119,12 +119,12 @@ impl Turns {
         }
     }
 
-    /// Keeps the turn moving while somebody lacks its batch.
+    /// Keeps the turn moving while somebody lacks its generation.
     pub(super) fn poll_if_stalled(&mut self, now: Instant) {
         let Some(turn) = &mut self.turn else { return };
         turn.poll_if_stalled(now);
         if turn.is_stuck(now) {
-            // A higher number makes forwarders drop what they hold of the batch.
+            // A higher number makes forwarders drop what they hold of the generation.
             self.turn_id = self.turn_id.next();
             turn.restart(self.me, now);
         }
@@ -136,7 +136,7 @@ impl Turns {
         now >= self.rate_limiter.hold_until()
             && source.may_send(Quorum::All, now)
             && has_packet
-            && self.next_batch(source).is_some()
+            && self.next_generation(source).is_some()
     }
 
     /// Returns the first time later than `after` at which it may send.
@@ -171,7 +171,7 @@ impl Turns {
         let header = DataHeader {
             flow: source.manifest.flow,
             turn: self.turn_id,
-            batch: turn.assignment.batch,
+            generation: turn.assignment.generation,
             packets: shape.generation_size() as u8,
             routing: plan.routing.clone(),
             revision: turn.revision,
@@ -200,7 +200,7 @@ impl Turns {
         Some(Filled { kind: DATA, to })
     }
 
-    /// Begins a turn on the next batch. Returns `None` if there is none, or it cannot be read.
+    /// Begins a turn on the next generation. Returns `None` if there is none, or it cannot be read.
     fn begin_turn(
         &mut self,
         cx: &mut Context<'_>,
@@ -208,11 +208,11 @@ impl Turns {
         scheme: &dyn Scheme,
     ) -> Option<()> {
         let assignment = self.next_assignment(cx, source, scheme)?;
-        let batch = assignment.batch;
-        self.encoder = Some(source.encoder(cx, batch, self.encoder.take())?);
+        let generation = assignment.generation;
+        self.encoder = Some(source.encoder(cx, generation, self.encoder.take())?);
 
-        let packets = source.manifest.geometry.packets(batch);
-        let is_first_turn = self.sent_once.insert(batch);
+        let packets = source.manifest.geometry.packets(generation);
+        let is_first_turn = self.sent_once.insert(generation);
         let sending = match scheme.forwarding() {
             Forwarding::HopByHop(cast) => {
                 let arq = Arq::new(assignment.plan.routing.children(cx.me), packets, cx.now);
@@ -227,9 +227,9 @@ impl Turns {
         };
 
         self.turn_id = self.turn_id.next();
-        self.last_batch = Some(batch);
+        self.last_generation = Some(generation);
         self.forwarders.extend(assignment.plan.routing.forwarders());
-        self.turn = Some(BatchTurn::new(assignment, packets, sending, cx.now));
+        self.turn = Some(GenerationTurn::new(assignment, packets, sending, cx.now));
         Some(())
     }
 }

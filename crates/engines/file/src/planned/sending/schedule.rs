@@ -1,7 +1,7 @@
-//! Which batch the source sends from, for whom, and by which plan (Pacifier, III-C).
+//! Which generation the source sends from, for whom, and by which plan (Pacifier, III-C).
 //!
-//! Batches take turns in a circle. A turn is for the receivers that lack the batch and can be
-//! reached; it ends by the scheme's rule ([`Switching`]) or when none of them is left. While it
+//! Generations take turns in a circle. A turn is for the receivers that lack the generation and can
+//! be reached; it ends by the scheme's rule ([`Switching`]) or when none of them is left. While it
 //! lasts, it is planned anew whenever one of them finishes or the mesh changes.
 
 use super::Turns;
@@ -15,27 +15,27 @@ use ncmesh_wire::NodeId;
 use std::collections::BTreeSet;
 
 impl Turns {
-    /// Returns the batch of the turn under way, or else the next one in the circle that somebody
-    /// lacks.
-    pub(super) fn next_batch(&self, source: &FileSource) -> Option<u32> {
+    /// Returns the generation of the turn under way, or else the next one in the circle that
+    /// somebody lacks.
+    pub(super) fn next_generation(&self, source: &FileSource) -> Option<u32> {
         if !source.is_open() {
             return None;
         }
         if let Some(turn) = &self.turn {
-            return Some(turn.assignment.batch);
+            return Some(turn.assignment.generation);
         }
 
-        // The circle leads from the lowest batch missing anywhere to the end of the window. It
-        // begins after the batch sent from last.
+        // The circle leads from the lowest generation missing anywhere to the end of the window. It
+        // begins after the generation sent from last.
         let served = || source.receivers.values().filter(|r| r.is_served());
         let lowest = served().map(|r| r.have.first_missing()).min()?;
-        let end = source.manifest.geometry.batches().min(lowest.saturating_add(self.window));
-        let after_last = self.last_batch.map_or(0, |batch| batch + 1);
+        let end = source.manifest.geometry.generations().min(lowest.saturating_add(self.window));
+        let after_last = self.last_generation.map_or(0, |generation| generation + 1);
         let mut circle = (after_last..end).chain(lowest..after_last.min(end));
-        circle.find(|batch| served().any(|r| !r.have.contains(*batch)))
+        circle.find(|generation| served().any(|r| !r.have.contains(*generation)))
     }
 
-    /// Returns the next batch with the receivers that its turn is for and a plan for them.
+    /// Returns the next generation with the receivers that its turn is for and a plan for them.
     ///
     /// Receivers without a plan are lost: no path leads to them over links that the scheme uses, or
     /// so long a path that its forwarders do not fit into a frame.
@@ -46,8 +46,8 @@ impl Turns {
         scheme: &dyn Scheme,
     ) -> Option<Assignment> {
         loop {
-            let batch = self.next_batch(source)?;
-            let mut receivers: BTreeSet<NodeId> = receivers_of(source, batch).collect();
+            let generation = self.next_generation(source)?;
+            let mut receivers: BTreeSet<NodeId> = receivers_of(source, generation).collect();
 
             if scheme.switching() == Switching::OneByOne {
                 let nearest = receivers.iter().min_by_key(|node| (source.distance(**node), **node));
@@ -55,11 +55,11 @@ impl Turns {
             }
 
             if let Some(plan) = fitting_plan(&receivers, cx, source, scheme) {
-                return Some(Assignment { batch, receivers, plan });
+                return Some(Assignment { generation, receivers, plan });
             }
 
-            // Without these receivers another batch may be next. Each round loses at least one, so
-            // the search ends.
+            // Without these receivers another generation may be next. Each round loses at least
+            // one, so the search ends.
             for node in &receivers {
                 if let Some(receiver) = source.receivers.get_mut(node) {
                     receiver.is_reachable = false;
@@ -80,19 +80,20 @@ impl Turns {
         scheme: &dyn Scheme,
     ) {
         let Some(mut turn) = self.turn.take() else { return };
-        let Assignment { batch, receivers, .. } = &turn.assignment;
+        let Assignment { generation, receivers, .. } = &turn.assignment;
         let left: BTreeSet<NodeId> =
-            receivers_of(source, *batch).filter(|node| receivers.contains(node)).collect();
+            receivers_of(source, *generation).filter(|node| receivers.contains(node)).collect();
         if left.len() == receivers.len() && !mesh_changed {
             self.turn = Some(turn);
             return;
         }
 
-        // Receivers leave the turn by acknowledging the batch, or by becoming lost or unreachable.
-        // Only an acknowledgment ends a round-robin turn.
-        let has_batch =
-            |node: &NodeId| source.receivers.get(node).is_some_and(|r| r.have.contains(*batch));
-        let is_acknowledged = receivers.iter().any(has_batch);
+        // Receivers leave the turn by acknowledging the generation, or by becoming lost or
+        // unreachable. Only an acknowledgment ends a round-robin turn.
+        let has_generation = |node: &NodeId| {
+            source.receivers.get(node).is_some_and(|r| r.have.contains(*generation))
+        };
+        let is_acknowledged = receivers.iter().any(has_generation);
         let is_over = is_acknowledged && scheme.switching() == Switching::RoundRobin;
         if left.is_empty() || is_over {
             return;
@@ -147,7 +148,7 @@ fn fitting_plan(
     best
 }
 
-/// Returns the receivers that lack `batch` and can be reached.
-fn receivers_of(source: &FileSource, batch: u32) -> impl Iterator<Item = NodeId> + '_ {
-    source.receivers.iter().filter(move |(_, r)| r.wants(batch)).map(|(node, _)| *node)
+/// Returns the receivers that lack `generation` and can be reached.
+fn receivers_of(source: &FileSource, generation: u32) -> impl Iterator<Item = NodeId> + '_ {
+    source.receivers.iter().filter(move |(_, r)| r.wants(generation)).map(|(node, _)| *node)
 }

@@ -1,8 +1,8 @@
-//! A source's turn on a batch: whom it is for, by which plan, and what to send next.
+//! A source's turn on a generation: whom it is for, by which plan, and what to send next.
 //!
-//! How a turn sends depends on the scheme. One that codes sends each packet of the batch once as it
-//! is, in the first turn, then random combinations for as long as the turn lasts. One that does not
-//! code leaves the choice to the per-hop [`Arq`].
+//! How a turn sends depends on the scheme. One that codes sends each packet of the generation once
+//! as it is, in the first turn, then random combinations for as long as the turn lasts. One that
+//! does not code leaves the choice to the per-hop [`Arq`].
 
 use crate::planned::arq::{Arq, NextPacket, OnAir};
 use crate::planned::frame::{Coding, Data, Report};
@@ -21,7 +21,7 @@ const STUCK: Duration = Duration::from_secs(60);
 /// Task of a turn.
 #[derive(Debug)]
 pub(super) struct Assignment {
-    pub batch: u32,
+    pub generation: u32,
     /// Receivers that the turn is for.
     pub receivers: BTreeSet<NodeId>,
     pub plan: Plan,
@@ -29,16 +29,16 @@ pub(super) struct Assignment {
 
 /// A turn under way.
 #[derive(Debug)]
-pub(super) struct BatchTurn {
+pub(super) struct GenerationTurn {
     pub assignment: Assignment,
     /// Counts the plans after the first one, modulo 2^8.
     pub revision: u8,
-    /// Packets of the batch (k).
+    /// Packets of the generation (k).
     packets: u8,
     /// Packets still scheduled (C_s).
     scheduled: f64,
     sending: Sending,
-    /// When the turn began, or a receiver last finished the batch.
+    /// When the turn began, or a receiver last finished the generation.
     progress_at: Instant,
 }
 
@@ -54,13 +54,13 @@ pub(super) enum Sending {
 /// The packet that a turn sends next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnPacket {
-    /// A random combination of the whole batch.
+    /// A random combination of the whole generation.
     Combination,
     /// One packet as it is.
     Systematic(NextPacket),
 }
 
-impl BatchTurn {
+impl GenerationTurn {
     pub(super) fn new(assignment: Assignment, packets: u8, sending: Sending, now: Instant) -> Self {
         Self {
             scheduled: assignment.plan.source_transmissions * f64::from(packets),
@@ -104,7 +104,7 @@ impl BatchTurn {
         now.since(self.progress_at) >= STUCK
     }
 
-    /// Begins anew towards the source's children, as if they had nothing of the batch.
+    /// Begins anew towards the source's children, as if they had nothing of the generation.
     pub(super) fn restart(&mut self, source: NodeId, now: Instant) {
         self.progress_at = now;
         if let Sending::HopByHop { arq, .. } = &mut self.sending {
@@ -172,7 +172,7 @@ impl BatchTurn {
     pub(super) fn handle_data(&mut self, sender: NodeId, data: &Data<'_>, now: Instant) {
         if let Sending::HopByHop { arq, .. } = &mut self.sending
             && let Coding::Systematic(packet) = data.coding
-            && data.header.batch == self.assignment.batch
+            && data.header.generation == self.assignment.generation
             && packet < self.packets
         {
             arq.note_child_has(sender, packet, now);
