@@ -12,12 +12,13 @@ PYTHON ?= python3
 TUNNEL_FLOOR := building dense-60-1 freifunk hidden-2-0 line-2-20 line-3-0 line-4-0 line-4-40 \
   line-6-20 mesh-1
 # Scripts in Python that are run as they are.
-SCRIPTS := packaging bench/quick bench/peers bench/gateway bench/memory bench/streams \
-  bench/stream-input bench/tcp bench/validation bench/ns3/compare bench/scale bench/scale/run \
-  bench/wifi/inside.py scenarios/data/movement.py scenarios/meshes/convert.py \
-  scripts/check-columns.py scripts/check-house.py scripts/check-language.py scripts/notebooks.py \
-  scripts/race_picture.py scripts/ratchet.py scripts/readme-picture.py scripts/result-types.py \
-  scripts/fleet-demo.py scripts/site_hooks.py scripts/stream-demo.py scripts/tests scripts/timing.py
+SCRIPTS := packaging bench/fleet bench/fleet-crowd bench/peers bench/gateway bench/memory \
+  bench/quick bench/streams bench/stream-input bench/tcp bench/validation bench/ns3/compare \
+  bench/scale bench/scale/run bench/wifi/inside.py scenarios/data/movement.py scenarios/meshes/convert.py \
+  scripts/check-columns.py scripts/check-house.py scripts/check-language.py \
+  scripts/notebooks.py scripts/race_picture.py scripts/ratchet.py scripts/readme-picture.py \
+  scripts/result-types.py scripts/fleet-demo.py scripts/site_hooks.py scripts/stream-demo.py \
+  scripts/tests scripts/timing.py
 # Runs tests of Rust or Python and keeps how long each took, for the end of `make test`.
 TIMED := scripts/timing.py tests
 REPORT_TIME := -Zunstable-options --report-time
@@ -54,7 +55,7 @@ stream-demo: stream-demo-deps
 # one has a full disk, one is of another model and one fails.
 fleet-demo:
 	$(CARGO) build --profile demo -p ncmesh
-	scripts/fleet-demo.py target/demo/ncmesh
+	scripts/fleet-demo.py target/demo/ncmesh target/demo/fleet.ncrec
 
 # ffmpeg, and a font for the names in the picture.
 stream-demo-deps:

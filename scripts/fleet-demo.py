@@ -1,23 +1,29 @@
 #!/usr/bin/env python3
 """Updates a mesh of 22 daemons over the mesh while five of its nodes have bad luck.
 
-`fleet-demo.py NCMESH` starts the mesh of scenarios/building.toml as daemons that take part in
-roll-outs. One node is off while the release is pushed, one is killed while it stages, one has a
-full disk, one is of another model, and one comes back with its old version after its update. It
-prints in Markdown how each node fared, and fails unless the roll-out ends as it should.
+`fleet-demo.py NCMESH [RECORDING]` starts the mesh of scenarios/building.toml as daemons that take
+part in roll-outs. One node is off while the release is pushed, one is killed while it stages, one
+has a full disk, one is of another model, and one comes back with its old version after its update.
+It prints in Markdown how each node fared, and fails unless the roll-out ends as it should. What the
+operator's console showed is written to RECORDING, for `ncmesh replay`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gzip
+import http.client
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -54,6 +60,38 @@ seconds = 1
 NODE = re.compile(r"ncmesh --api (\S+) peers +# (\w+), process (\d+)")
 
 
+class Recorder(threading.Thread):
+    """Keeps what a console of the operator's node is told."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(daemon=True)
+        self.port = port
+        self.messages: list[str] = []
+
+    def run(self) -> None:
+        """Reads messages until the daemon ends."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        connection.request("GET", "/messages")
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            for line in connection.getresponse():
+                if line.startswith(b"data: "):
+                    self.messages.append(line.removeprefix(b"data: ").decode().strip())
+
+    def write(self, file: Path) -> None:
+        """Writes a recording."""
+        last = json.loads(self.messages[-1])
+        end = {"type": "event", "time_s": last["time_s"], "node": None, "what": {"kind": "end"}}
+        lines = [*self.messages, json.dumps(end)]
+        file.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+
+
+def free_port() -> int:
+    """Returns a port that nothing listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
 class Mesh:
     """The daemons of a lab, restarted with a section `[fleet]`."""
 
@@ -62,6 +100,9 @@ class Mesh:
         self.dirs = dirs
         self.scratch = scratch
         self.daemons: dict[str, subprocess.Popen[bytes]] = {}
+        self.port = free_port()
+        placed = tomllib.loads((scratch / "building.toml").read_text())["node"]
+        self.places = {node["name"]: (node["x"], node["y"], node["z"]) for node in placed}
         self.keys = {name: self.run("fleet", "keygen", name) for name in ["signer", "operator"]}
 
     def run(self, *args: str) -> str:
@@ -97,7 +138,8 @@ class Mesh:
         model = "cpe210" if node == OTHER_MODEL else "wdr4300"
         install = 'echo "$NCMESH_VERSION" >version'
         if node == FAILS:
-            install += "; touch restarts"
+            # It restarts, and its boot loader starts the old image.
+            install = "touch restarts"
         lines = [
             "[fleet]",
             f'model = "{model}"',
@@ -110,8 +152,10 @@ class Mesh:
         ]
         if node == OPERATOR:
             lines.append(f'operator_key = "{self.scratch}/operator"')
+            lines += ["[web]", f'listen = "127.0.0.1:{self.port}"', 'read = "anyone"']
         file = at / "node.toml"
-        text = file.read_text()
+        x, y, z = self.places[node]
+        text = file.read_text().replace("[node]\n", f"[node]\nposition = [{x}, {y}, {z}]\n")
         if node == FULL:
             # More free space than any disk has.
             text = text.replace("[inbox]\n", '[inbox]\nreserve = "1000T"\n')
@@ -240,8 +284,6 @@ def update(mesh: Mesh) -> None:
     restarts = mesh.dir(FAILS) / "restarts"
     wait(f"{FAILS} restarts", restarts.exists)
     mesh.kill(FAILS)
-    # Its boot loader starts the old image.
-    (mesh.dir(FAILS) / "version").write_text("1.0\n")
     mesh.start(FAILS)
     wait("the roll-out stops", lambda: mesh.stage() == "stopped")
 
@@ -252,11 +294,12 @@ def versions(mesh: Mesh) -> dict[str, str]:
     return {name: (mesh.dir(name) / "version").read_text().strip() for name in names}
 
 
-def main(program: str) -> None:
+def main(program: str, recording: Path | None) -> None:
     """Runs the demonstration."""
     ncmesh = Path(program).resolve()
     with tempfile.TemporaryDirectory() as directory, lab(ncmesh, Path(directory)) as nodes:
         mesh = Mesh(ncmesh, Path(directory), {name: at for name, (at, _) in nodes.items()})
+        recorder = Recorder(mesh.port)
         try:
             for name, (_, process) in nodes.items():
                 os.kill(process, signal.SIGKILL)
@@ -275,6 +318,7 @@ def main(program: str) -> None:
                 return False
 
             wait("all nodes know each other", all_there)
+            recorder.start()
             staged = push(mesh)
             update(mesh)
             stopped = mesh.ask(OPERATOR, "fleet", "status")["rollout"]
@@ -291,6 +335,8 @@ def main(program: str) -> None:
             for name in list(mesh.daemons):
                 mesh.kill(name)
 
+    if recording is not None:
+        recorder.write(recording)
     print("| node | | staged after | when it stopped | version then | why |")
     print("| --- | --- | --- | --- | --- | --- |")
     for name, row in sorted(before.items()):
@@ -313,6 +359,6 @@ def main(program: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         raise SystemExit(__doc__)
-    main(sys.argv[1])
+    main(sys.argv[1], Path(sys.argv[2]) if len(sys.argv) == 3 else None)

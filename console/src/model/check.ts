@@ -12,7 +12,7 @@ import {
 } from "../schema/messages";
 
 /** Version of the schema that this console reads. */
-export const SCHEMA = 3;
+export const SCHEMA = 4;
 
 /** Oldest version that it reads. In it, what is not known is zero. */
 const OLDEST_SCHEMA = 1;
@@ -84,6 +84,11 @@ function checkMeta(fields: Fields): Meta {
   for (const { from, to, layers } of meta.streams) {
     need(ids.has(from) && Array.isArray(to) && Array.isArray(layers), "a stream lacks layers");
   }
+  // Older versions have no roll-outs.
+  if ("rollouts" in fields) needLists(fields, ["rollouts"]);
+  for (const { from } of meta.rollouts ?? []) {
+    need(ids.has(from), "a roll-out is led by a node that does not exist");
+  }
   return meta;
 }
 
@@ -92,8 +97,17 @@ function checkKey(fields: Fields): Key {
   needColumns(fields["nodes"], "nodes", ["up", ...NODE_COUNTERS, "queue"]);
   needColumns(fields["links"], "links", [...LINK_COUNTERS, "delivery"]);
   needLists(fields, ["transfers", "flows", "streams"]);
+  if ("rollouts" in fields) needRollouts(fields);
   if ("places" in fields) needColumns(fields["places"], "places", PLACES);
   return fields as unknown as Key;
+}
+
+/** Requires that roll-outs have lists of nodes. */
+function needRollouts(fields: Fields): void {
+  needLists(fields, ["rollouts"]);
+  for (const rollout of fields["rollouts"] as Fields[]) {
+    if ("nodes" in rollout) needLists(rollout, ["nodes"]);
+  }
 }
 
 function checkTick(fields: Fields): Tick {
@@ -112,6 +126,7 @@ function checkTick(fields: Fields): Tick {
   }
   const lists = present(fields, ["transfers", "flows", "streams"]);
   needLists(fields, lists);
+  if ("rollouts" in fields) needRollouts(fields);
   return fields as unknown as Tick;
 }
 

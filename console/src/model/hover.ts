@@ -2,6 +2,7 @@
 import { count, percent } from "./format";
 import type { Point } from "./layout";
 import { airtimes, used } from "./reports/air";
+import { rolloutRows } from "./reports/rollouts";
 import type { Run } from "./run";
 import { known } from "./state";
 
@@ -48,10 +49,12 @@ export function numbersOf(run: Run, { kind, place }: Spot): string[] {
     if (!node) return [];
     const airtime = airtimes(run)[place];
     const queue = known(now.nodes.queue[place]);
+    const step = rolloutRows(run)[0]?.nodes.find((row) => row.node === node.id);
     return [
       run.nodeName(node.id) + (now.nodes.up[place] === 1 ? "" : ", down"),
       ...(airtime ? [`on the air ${percent(used(airtime))}`] : []),
       ...(queue === null ? [] : [`${count(queue)} packets wait`]),
+      ...(step ? [`${step.state}, runs ${step.running}`] : []),
     ];
   }
   const link = meta.links[place];

@@ -4,13 +4,14 @@
  * Counters are numbers here. They are exact up to 2^53, which is 9 PB for bytes; what is larger is
  * shown in three digits anyway. What is not known is null, and NaN in the columns of tables.
  *
- * Flows, transfers and streams are read by the lists of their values, which the schema has: a value
- * that is new there is here, too.
+ * Flows, transfers, streams and roll-outs are read by the lists of their values, which the schema
+ * has: a value that is new there is here, too.
  */
 import {
   FLOW_FIELDS,
   LINK_COUNTERS,
   NODE_COUNTERS,
+  ROLLOUT_FIELDS,
   STREAM_FIELDS,
   TRANSFER_FIELDS,
   type Field,
@@ -20,6 +21,7 @@ import {
   type Meta,
   type Moves,
   type NodeTicks,
+  type RolloutNow,
   type StreamNow,
   type Tick,
   type TransferNow,
@@ -63,6 +65,7 @@ export class MeshState {
   transfers: TransferNow[] = [];
   flows: FlowNow[] = [];
   streams: StreamNow[] = [];
+  rollouts: RolloutNow[] = [];
 
   constructor(meta: Meta) {
     this.meta = meta;
@@ -100,6 +103,8 @@ export class MeshState {
     this.transfers = key.transfers.map((state) => begin<TransferNow>(TRANSFER_FIELDS, state));
     this.flows = key.flows.map((state) => begin<FlowNow>(FLOW_FIELDS, state));
     this.streams = key.streams.map((state) => begin<StreamNow>(STREAM_FIELDS, state));
+    const rollouts = key.rollouts ?? [];
+    this.rollouts = rollouts.map((state) => begin<RolloutNow>(ROLLOUT_FIELDS, state));
   }
 
   /** Adds the changes of a tick. */
@@ -112,6 +117,7 @@ export class MeshState {
     tick.transfers?.forEach((it) => add(TRANSFER_FIELDS, at(this.transfers, it.transfer), it));
     tick.flows?.forEach((it) => add(FLOW_FIELDS, at(this.flows, it.flow), it));
     tick.streams?.forEach((it) => add(STREAM_FIELDS, at(this.streams, it.stream), it));
+    tick.rollouts?.forEach((it) => add(ROLLOUT_FIELDS, at(this.rollouts, it.rollout), it));
     if (tick.moves) this.addMoves(tick.moves);
   }
 

@@ -72,7 +72,11 @@ flows: Array<Flow>,
 /**
  * All live streams.
  */
-streams: Array<Stream>, };
+streams: Array<Stream>,
+/**
+ * All roll-outs that the node that tells has led; absent if there are none.
+ */
+rollouts?: Array<Rollout>, };
 
 /**
  * Kind of mesh that messages are from.
@@ -242,6 +246,27 @@ name: string,
 rate_bps: number | null, };
 
 /**
+ * A roll-out of router images.
+ */
+export type Rollout = {
+/**
+ * Its number.
+ */
+number: Count,
+/**
+ * Firmware that the release is of. Any text.
+ */
+name: string,
+/**
+ * Version of the release.
+ */
+version: string,
+/**
+ * Id of the node that leads it.
+ */
+from: number, };
+
+/**
  * Whole state at an instant. Rows and lists are those of [`Meta`](super::Meta), in its order.
  */
 export type Key = {
@@ -269,6 +294,10 @@ flows: Array<FlowState>,
  * All streams.
  */
 streams: Array<StreamState>,
+/**
+ * All roll-outs; absent if there are none.
+ */
+rollouts?: Array<RolloutState>,
 /**
  * Where the nodes are now; absent if they stay where the meta has them.
  */
@@ -568,6 +597,68 @@ problem: string,
 };
 
 /**
+ * State of a roll-out.
+ */
+export type RolloutState = {
+/**
+ * Its stage: `pushing`, `pushed`, `scheduled`, `applying`, `done`, `stopped`, `rolling_back` or
+ * `rolled_back`.
+ */
+stage: string,
+/**
+ * The thing that it waits for, or how it ended, in words.
+ */
+waits_for: string,
+/**
+ * Generation that is updated now, from 1. Unknown while none is.
+ */
+generation?: number | null,
+/**
+ * Number of generations, once the release is applied.
+ */
+generations: number,
+/**
+ * Its nodes, by their ids.
+ */
+nodes: RolloutNodeState[],
+};
+
+/**
+ * State of a node in a roll-out.
+ */
+export type RolloutNodeState = {
+/**
+ * Id of the node.
+ */
+node: number,
+/**
+ * Its model. Unknown before its first answer.
+ */
+model?: string | null,
+/**
+ * Version that it runs. Unknown before its first answer.
+ */
+running?: string | null,
+/**
+ * How far it is: `staging`, `staged`, `applying`, `trial`, `kept`, `rolling_back`, `rolled_back`,
+ * `refused`, `failed`, `aborted` or `has_no_fleet`. Unknown before its first answer.
+ */
+standing?: string | null,
+/**
+ * Why, in words; empty if there is no more to say.
+ */
+why: string,
+/**
+ * Generation in which it is updated, from 1. Unknown before there are generations.
+ */
+generation?: number | null,
+/**
+ * Time of the run when it was heard last, s. Unknown if it was not heard since the daemon started.
+ */
+heard_s?: number | null,
+};
+
+/**
  * A hop of a tree.
  */
 export type Hop = {
@@ -625,6 +716,10 @@ flows?: Array<FlowTick>,
  * Streams that changed.
  */
 streams?: Array<StreamTick>,
+/**
+ * Roll-outs that changed.
+ */
+rollouts?: Array<RolloutTick>,
 /**
  * Nodes that moved.
  */
@@ -928,6 +1023,72 @@ problem?: string,
 };
 
 /**
+ * Changes of a `RolloutState` in a tick.
+ */
+export type RolloutTick = {
+/**
+ * Which one: its place in the list, or the id of its node.
+ */
+rollout: number,
+/**
+ * Its stage: `pushing`, `pushed`, `scheduled`, `applying`, `done`, `stopped`, `rolling_back` or
+ * `rolled_back`.
+ */
+stage?: string,
+/**
+ * The thing that it waits for, or how it ended, in words.
+ */
+waits_for?: string,
+/**
+ * Generation that is updated now, from 1. Unknown while none is.
+ */
+generation?: number | null,
+/**
+ * Number of generations, once the release is applied.
+ */
+generations?: number,
+/**
+ * Its nodes, by their ids.
+ */
+nodes?: RolloutNodeTick[],
+};
+
+/**
+ * Changes of a `RolloutNodeState` in a tick.
+ */
+export type RolloutNodeTick = {
+/**
+ * Which one: its place in the list, or the id of its node.
+ */
+node: number,
+/**
+ * Its model. Unknown before its first answer.
+ */
+model?: string | null,
+/**
+ * Version that it runs. Unknown before its first answer.
+ */
+running?: string | null,
+/**
+ * How far it is: `staging`, `staged`, `applying`, `trial`, `kept`, `rolling_back`, `rolled_back`,
+ * `refused`, `failed`, `aborted` or `has_no_fleet`. Unknown before its first answer.
+ */
+standing?: string | null,
+/**
+ * Why, in words; empty if there is no more to say.
+ */
+why?: string,
+/**
+ * Generation in which it is updated, from 1. Unknown before there are generations.
+ */
+generation?: number | null,
+/**
+ * Time of the run when it was heard last, s. Unknown if it was not heard since the daemon started.
+ */
+heard_s?: number | null,
+};
+
+/**
  * Nodes that moved, a row for each, and how far. A column that is absent has zeros only.
  */
 export type Moves = {
@@ -1197,6 +1358,56 @@ export const STREAM_FIELDS: readonly Field[] = [
   { name: "late", title: "Late", unit: "packets", rule: "counters", of: null },
   { name: "receivers", title: "Receivers", unit: "", rule: "members", of: STREAMRECEIVER_FIELDS },
   { name: "tree", title: "Tree", unit: "", rule: "value", of: null },
+];
+
+/**
+ * A `RolloutNodeState` as the console keeps it: counters are numbers.
+ */
+export type RolloutNodeNow = {
+/**
+ * Id of the node.
+ */
+node: number,
+model: string | null,
+running: string | null,
+standing: string | null,
+why: string,
+generation: number | null,
+heard_s: number | null,
+};
+
+/**
+ * Values of a `RolloutNodeState`.
+ */
+export const ROLLOUTNODE_FIELDS: readonly Field[] = [
+  { name: "model", title: "Model", unit: "", rule: "value", of: null },
+  { name: "running", title: "Running", unit: "", rule: "value", of: null },
+  { name: "standing", title: "State", unit: "", rule: "value", of: null },
+  { name: "why", title: "Why", unit: "", rule: "value", of: null },
+  { name: "generation", title: "Generation", unit: "", rule: "value", of: null },
+  { name: "heard_s", title: "Heard", unit: "seconds", rule: "value", of: null },
+];
+
+/**
+ * A `RolloutState` as the console keeps it: counters are numbers.
+ */
+export type RolloutNow = {
+stage: string,
+waits_for: string,
+generation: number | null,
+generations: number,
+nodes: RolloutNodeNow[],
+};
+
+/**
+ * Values of a `RolloutState`.
+ */
+export const ROLLOUT_FIELDS: readonly Field[] = [
+  { name: "stage", title: "Stage", unit: "", rule: "value", of: null },
+  { name: "waits_for", title: "Waits for", unit: "", rule: "value", of: null },
+  { name: "generation", title: "Generation", unit: "", rule: "value", of: null },
+  { name: "generations", title: "Generations", unit: "", rule: "value", of: null },
+  { name: "nodes", title: "Nodes", unit: "", rule: "members", of: ROLLOUTNODE_FIELDS },
 ];
 
 /**

@@ -9,7 +9,7 @@ export const KEYS: [string, string][] = [
   ["Shift ← →", "one second back or forward"],
   ["Home End", "start or end"],
   ["− +", "slower or faster"],
-  ["1 … 8", "views"],
+  ["1 … 9", "views"],
   ["T", "light or dark"],
   ["?", "this help"],
 ];

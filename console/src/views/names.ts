@@ -6,6 +6,7 @@ export const VIEWS = [
   { id: "coding", title: "Coding" },
   { id: "streams", title: "Streams" },
   { id: "air", title: "Air" },
+  { id: "rollouts", title: "Roll-outs" },
   { id: "security", title: "Security" },
   { id: "health", title: "Health" },
 ] as const;

@@ -9,6 +9,8 @@ const PAGES = [
   "pair/#/coding",
   "broadcast/#/streams",
   "campus/#/air",
+  "rollout/#/rollouts",
+  "rollout/#/map",
   "campus/#/security",
   "campus/#/health",
   "pair/#/map",

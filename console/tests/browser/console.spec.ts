@@ -5,7 +5,17 @@ import { HOSTILE } from "../support/meshes";
 import { expect, test } from "./fixtures";
 import { DIST, recordings } from "./server";
 
-const VIEWS = ["map", "transfers", "flows", "coding", "streams", "air", "security", "health"];
+const VIEWS = [
+  "map",
+  "transfers",
+  "flows",
+  "coding",
+  "streams",
+  "air",
+  "rollouts",
+  "security",
+  "health",
+];
 
 const clock = (page: Page) => page.locator(".clock");
 const scrub = (page: Page) => page.getByRole("slider", { name: "Time" });

@@ -12,6 +12,7 @@ import {
   crowd,
   hostile,
   onEarth,
+  rollout,
   unplaced,
 } from "../support/meshes";
 import { fileOf } from "../support/recorder";
@@ -38,6 +39,7 @@ const CASES: Record<string, () => Message[][]> = {
   broadcast: () => [broadcast()],
   alone: () => [alone()],
   hostile: () => [hostile()],
+  rollout: () => [rollout()],
   crowd: () => [crowd()],
   unplaced: () => [unplaced()],
   town: () => [onEarth(campus(), 52.5, 13.4)],

@@ -105,7 +105,7 @@ describe("bad input", () => {
     ["", "no JSON"],
     ["[]", "no object"],
     ['{"type":"song"}', "unknown type"],
-    [JSON.stringify({ ...meta, schema: 4 }), "schema 4 is not 1 to 3"],
+    [JSON.stringify({ ...meta, schema: 5 }), "schema 5 is not 1 to 4"],
     [JSON.stringify({ ...meta, nodes: 3 }), "`nodes` is no list"],
     [JSON.stringify({ ...meta, links: [{ from: 1, to: 77, loss: null }] }), "does not exist"],
     [JSON.stringify({ ...meta, links: [{ from: 1, to: 2, loss: null, ports: [3] }] }), "no names"],

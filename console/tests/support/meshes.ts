@@ -233,6 +233,52 @@ function near(nodes: Node[], reach: number): Link[] {
   );
 }
 
+/** A roll-out over the campus, as its operator's node sees it: batches, a failure, a full disk. */
+export function rollout(): Message[] {
+  const messages = campus(3, { observer: 1, source: "daemon" });
+  const [first] = messages;
+  if (first?.type !== "meta") throw new Error("a recording begins with a meta");
+  const { type: _, ...meta } = first;
+  const about = { number: "7", name: "town", version: "2026.12", from: 1 };
+  return record({ ...meta, schema: 4, transfers: [], rollouts: [about] }, 24, (draft, time) => {
+    const now = draft.rollouts[0]!;
+    now.stage = time < 9 ? "pushing" : time < 20 ? "applying" : "stopped";
+    now.waits_for =
+      time < 9
+        ? "staging at nodes 12, 20"
+        : time < 20
+          ? `updating generation ${time < 14 ? 1 : 2} of 3`
+          : "stopped: node 7: failed, the old version runs after the update";
+    if (time >= 9) now.generations = 3;
+    if (time >= 9 && time < 20) now.generation = time < 14 ? 1 : 2;
+    else now.generation = null;
+    for (const node of now.nodes) {
+      const { node: id } = node;
+      // One node is off for all the time.
+      if (id === 20 || time < id / 3) continue;
+      if (Math.round(time * 10) % 20 === id % 20) node.heard_s = time;
+      node.heard_s ??= time;
+      node.model = id === 14 ? "cpe210" : "wdr4300";
+      node.running ??= "2026.11";
+      node.standing ??= "staging";
+      if (id === 12) node.why = "too little space";
+      else if (id === 5) node.standing = "has_no_fleet";
+      else if (time > 1 + id / 3 && time < 9) node.standing = "staged";
+      const generation = 1 + (id % 3);
+      if (time >= 9 && node.standing !== "has_no_fleet" && id !== 12) node.batch = batch;
+      if (!node.generation || time < 5 + 4 * generation) continue;
+      if (generation === 3) continue;
+      node.standing = time < 7 + 4 * generation ? "applying" : "kept";
+      if (node.standing === "kept") node.running = "2026.12";
+      if (id === 7 && time > 16) {
+        node.standing = "failed";
+        node.running = "2026.11";
+        node.why = "the old version runs after the update";
+      }
+    }
+  });
+}
+
 /** A live stream of two layers to three receivers over a line of nodes. */
 export function broadcast(seed = 5): Message[] {
   const next = random(seed);
@@ -359,11 +405,13 @@ export function hostile(): Message[] {
         to: [2],
       },
     ],
+    rollouts: [{ number: "1", name: HOSTILE, version: HOSTILE, from: 1 }],
   });
   return record(meta, 3, (draft, time) => {
     draft.nodes[0]!.data += 1;
     draft.flows[0]!.why = HOSTILE;
     draft.streams[0]!.receivers[0]!.problem = HOSTILE;
+    draft.rollouts[0]!.nodes[0]!.why = HOSTILE;
     if (time !== 1) return;
     const drops = { kind: "drops", reason: HOSTILE, frames: 3, seconds: 1 } as const;
     return [

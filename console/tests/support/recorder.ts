@@ -1,6 +1,6 @@
 /** Makes recordings for tests: states go in, messages come out as the Rust sampler makes them. */
 import { gzipSync } from "node:zlib";
-import type { Event, Key, Message, Meta, Tick } from "../../src/schema/messages";
+import type { Event, Key, Message, Meta, RolloutState, Tick } from "../../src/schema/messages";
 
 /** State of a mesh that a test changes as it likes, with counters as numbers. */
 export interface Draft {
@@ -44,6 +44,7 @@ export interface Draft {
     receivers: { node: number; packets: number[]; bits: number[]; problem: string }[];
     tree: { node: number; parent: number }[];
   }[];
+  rollouts: RolloutState[];
 }
 
 /** Airtime of a frame, us, by kind. */
@@ -96,6 +97,12 @@ export function draftOf(meta: Meta): Draft {
         problem: "",
       })),
       tree: [],
+    })),
+    rollouts: (meta.rollouts ?? []).map(() => ({
+      stage: "pushing",
+      waits_for: "",
+      generations: 0,
+      nodes: meta.nodes.map(({ id }) => ({ node: id, why: "" })),
     })),
   };
 }
@@ -157,6 +164,7 @@ function keyOf(draft: Draft, time: number): Key {
       late: [],
       tree: s.tree,
     })),
+    ...(draft.rollouts.length > 0 ? { rollouts: draft.rollouts } : {}),
   });
 }
 
@@ -250,6 +258,13 @@ function tickOf(now: Draft, was: Draft, time: number): Tick {
       })),
       tree: stream.tree.slice(),
     };
+  });
+  now.rollouts.forEach(({ nodes, ...rollout }, place) => {
+    const before = was.rollouts[place];
+    const isSame = (node: object, i: number) =>
+      JSON.stringify(node) === JSON.stringify(before?.nodes[i]);
+    const changed = nodes.filter((node, i) => !isSame(node, i));
+    (tick.rollouts ??= []).push({ rollout: place, ...rollout, nodes: structuredClone(changed) });
   });
   return tick;
 }

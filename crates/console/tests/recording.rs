@@ -106,7 +106,7 @@ fn another_version_is_named() {
     let file = compressed(b"{\"type\":\"meta\",\"schema\":77,\"new\":1}\n");
     let (_, error) = read(&file);
     let text = error.expect("it is refused").to_string();
-    assert!(text.starts_with("schema 77 is not 1 to 3"), "{text}");
+    assert!(text.starts_with("schema 77 is not 1 to 4"), "{text}");
 }
 
 /// The console's tests have recordings of version 1.

@@ -338,6 +338,7 @@ mod tests {
             transfers: Vec::new(),
             flows: Vec::new(),
             streams: Vec::new(),
+            rollouts: Vec::new(),
         })
     }
 

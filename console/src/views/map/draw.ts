@@ -24,6 +24,8 @@ export interface Scene {
   /** Seconds of the run that a frame takes to its receiver on the screen. */
   flightSeconds: number;
   airtimes: (Airtime | null)[];
+  /** Colours of nodes by their ids, in place of their airtime; null shows the airtime. */
+  tints: Map<number, string> | null;
   selected: number | null;
   /** Delivery to compare with, by link; null shows the delivery itself. */
   reference: (number | null)[] | null;
@@ -341,15 +343,17 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene, points: Poin
     const role = ends?.get(id);
     // An empty circle says that nothing is sent, which is not known of every node.
     const isTold = ends !== null || airtimes[row] != null;
-    context.fillStyle = role?.isSource ? role.colour : isTold ? palette.paper : palette.unknown;
+    const bare = isTold ? palette.paper : palette.unknown;
+    const tint = scene.tints && (scene.tints.get(id) ?? palette.unknown);
+    context.fillStyle = tint ?? (role?.isSource ? role.colour : bare);
     context.fill();
     context.lineWidth = role ? size / 4 : size > 4 ? 2 : 1;
     context.strokeStyle = isUp ? (role?.colour ?? palette.ink) : palette.muted;
     if (!isUp) context.setLineDash([2, 3]);
     context.stroke();
     context.setLineDash([]);
-    if (isUp && size > 4 && !ends) drawAirtime(context, scene, airtimes[row], x, y, size);
-    if (isUp && size <= 4) {
+    if (isUp && size > 4 && !ends && !tint) drawAirtime(context, scene, airtimes[row], x, y, size);
+    if (isUp && size <= 4 && !tint) {
       context.fillStyle = palette.ink;
       context.fill();
     }

@@ -27,10 +27,21 @@ export interface Palette {
 /** Steps of the scale of delivery. */
 export const STEPS = 5;
 
+/** Returns the colour that has this name in the stylesheet. */
+function colourNamed(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+/** Returns the colours that have these names now. */
+export function coloursNamed(names: Map<number, string>): Map<number, string> {
+  const colours = new Map([...new Set(names.values())].map((name) => [name, colourNamed(name)]));
+  return new Map([...names].map(([id, name]) => [id, colours.get(name) ?? ""]));
+}
+
 /** Reads the colours that apply now. */
 export function readPalette(): Palette {
   const style = getComputedStyle(document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  const colour = colourNamed;
   const list = (name: string, length: number) =>
     Array.from({ length }, (_, i) => colour(`${name}-${i + 1}`));
   return {

@@ -37,6 +37,7 @@ fn meta() -> Meta {
         }],
         flows: vec![Flow { from: 5, to: 3, protocol: None, rate_bps: None, packet_bytes: None }],
         streams: vec![],
+        rollouts: vec![],
     }
 }
 

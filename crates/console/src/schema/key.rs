@@ -1,6 +1,6 @@
 //! The whole state of a mesh at an instant. Counters are those since the start.
 
-use super::{FlowState, LinkTable, NodeTable, Places, StreamState, TransferState};
+use super::{FlowState, LinkTable, NodeTable, Places, RolloutState, StreamState, TransferState};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -20,6 +20,10 @@ pub struct Key {
     pub flows: Vec<FlowState>,
     /// All streams.
     pub streams: Vec<StreamState>,
+    /// All roll-outs; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<RolloutState>>", optional)]
+    pub rollouts: Vec<RolloutState>,
     /// Where the nodes are now; absent if they stay where the meta has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 /// Version of the schema. Since version 2, what is not known is absent or null, not zero. Since
-/// version 3, links have ports. Readers refuse newer ones, and those before [`OLDEST_SCHEMA`].
-pub const SCHEMA: u32 = 3;
+/// version 3, links have ports. Since version 4, there are roll-outs. Readers refuse newer ones,
+/// and those before [`OLDEST_SCHEMA`].
+pub const SCHEMA: u32 = 4;
 
 /// Oldest version of the schema that can be read.
 pub const OLDEST_SCHEMA: u32 = 1;
@@ -53,6 +54,10 @@ pub struct Meta {
     pub flows: Vec<Flow>,
     /// All live streams.
     pub streams: Vec<Stream>,
+    /// All roll-outs that the node that tells has led; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<Rollout>>", optional)]
+    pub rollouts: Vec<Rollout>,
 }
 
 /// Kind of mesh that messages are from.
@@ -179,4 +184,18 @@ pub struct Layer {
     pub name: String,
     /// Rate that its source offers, bit/s; null if that is not known.
     pub rate_bps: Option<f64>,
+}
+
+/// A roll-out of router images.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct Rollout {
+    /// Its number.
+    pub number: Count,
+    /// Firmware that the release is of. Any text.
+    pub name: String,
+    /// Version of the release.
+    pub version: String,
+    /// Id of the node that leads it.
+    pub from: u16,
 }

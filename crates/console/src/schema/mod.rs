@@ -6,20 +6,20 @@
 //! meta  key  (tick | event)*  key  (tick | event)*  key  ...
 //! ```
 //!
-//! [`Meta`] names what there is: nodes, links, transfers, flows, streams. When something joins,
-//! another meta with longer lists follows; places in these lists stay what they are. A [`Key`]
-//! follows every meta, and comes at least every [`Meta::key_s`]: it is the whole state, with
-//! counters since the start. A [`Tick`] is what changed since the key or tick before it: counters
-//! by how much they grew, everything else by its new value. So a viewer starts or seeks at a key,
-//! and adds ticks. An [`Event`] is something that happened at an instant.
+//! [`Meta`] names what there is: nodes, links, transfers, flows, streams, roll-outs. When something
+//! joins, another meta with longer lists follows; places in these lists stay what they are. A
+//! [`Key`] follows every meta, and comes at least every [`Meta::key_s`]: it is the whole state,
+//! with counters since the start. A [`Tick`] is what changed since the key or tick before it:
+//! counters by how much they grew, everything else by its new value. So a viewer starts or seeks at
+//! a key, and adds ticks. An [`Event`] is something that happened at an instant.
 //!
 //! Counters of nodes and links are columns, of one length within a table: entry i of each column
 //! belongs to row i. In a tick, rows in which nothing changed are left out, and so are columns that
 //! have nothing but zeros.
 //!
-//! Each state is declared once, in `flow`, `node`, `stream`, `tables` and `transfer`, by the macros
-//! of `declare`. What is not known is absent in a key, or null in a column: a daemon knows little
-//! of other nodes.
+//! Each state is declared once, in `flow`, `node`, `rollout`, `stream`, `tables` and `transfer`, by
+//! the macros of `declare`. What is not known is absent in a key, or null in a column: a daemon
+//! knows little of other nodes.
 //!
 //! Counters in keys, seeds and sizes have 64 bits and are strings ([`Count`]), since numbers in
 //! JavaScript are exact up to 53 bits only. Growth in a tick has 32 bits and is a number; if it has
@@ -36,6 +36,7 @@ mod key;
 mod meta;
 mod node;
 mod parts;
+mod rollout;
 mod stream;
 mod tables;
 mod tick;
@@ -50,11 +51,12 @@ pub use field::{Field, Unit};
 pub use flow::{FlowState, FlowTick, FlowValues};
 pub use key::Key;
 pub use meta::{
-    Flow, KEY_S, Layer, Link, Meta, Node, OLDEST_SCHEMA, Position, SCHEMA, Source, Stream, TICK_S,
-    Transfer,
+    Flow, KEY_S, Layer, Link, Meta, Node, OLDEST_SCHEMA, Position, Rollout, SCHEMA, Source, Stream,
+    TICK_S, Transfer,
 };
 pub use node::{CodingValues, NodeValues, PeerValues, PortValues};
 pub use parts::{Hop, Rank};
+pub use rollout::{RolloutNodeState, RolloutNodeTick, RolloutState, RolloutTick};
 use serde::{Deserialize, Serialize};
 pub use stream::{
     QueueValues, StreamReceiverState, StreamReceiverTick, StreamReceiverValues, StreamSending,

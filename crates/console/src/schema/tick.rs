@@ -5,7 +5,7 @@
 
 use super::tables::place;
 use super::value::{Mismatch, NeedsKey, State};
-use super::{FlowTick, Key, LinkTicks, Moves, NodeTicks, StreamTick, TransferTick};
+use super::{FlowTick, Key, LinkTicks, Moves, NodeTicks, RolloutTick, StreamTick, TransferTick};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -35,6 +35,10 @@ pub struct Tick {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<StreamTick>>", optional)]
     pub streams: Vec<StreamTick>,
+    /// Roll-outs that changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<RolloutTick>>", optional)]
+    pub rollouts: Vec<RolloutTick>,
     /// Nodes that moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
@@ -55,6 +59,7 @@ impl Key {
             transfers: changes(&self.transfers, &before.transfers)?,
             flows: changes(&self.flows, &before.flows)?,
             streams: changes(&self.streams, &before.streams)?,
+            rollouts: changes(&self.rollouts, &before.rollouts)?,
             // Whether places are known at all is for a key to tell: a tick has only steps.
             moves: match (&self.places, &before.places) {
                 (Some(now), Some(before)) => now.moves_since(before)?,
@@ -81,6 +86,7 @@ impl Key {
         apply_all(&mut self.transfers, &tick.transfers)?;
         apply_all(&mut self.flows, &tick.flows)?;
         apply_all(&mut self.streams, &tick.streams)?;
+        apply_all(&mut self.rollouts, &tick.rollouts)?;
         if let Some(moves) = &tick.moves {
             self.places.as_mut().ok_or(Mismatch)?.apply(moves)?;
         }

@@ -83,6 +83,7 @@ pub fn typescript() -> String {
         Flow,
         Stream,
         Layer,
+        Rollout,
         Key,
         NodeTable,
         LinkTable,
@@ -92,6 +93,8 @@ pub fn typescript() -> String {
         FlowState,
         StreamState,
         StreamReceiverState,
+        RolloutState,
+        RolloutNodeState,
         Hop,
         Places,
         Tick,
@@ -102,6 +105,8 @@ pub fn typescript() -> String {
         FlowTick,
         StreamTick,
         StreamReceiverTick,
+        RolloutTick,
+        RolloutNodeTick,
         Moves,
         Event,
         EventKind,
@@ -117,6 +122,8 @@ pub fn typescript() -> String {
     text.push_str(&now::<TransferState>(&[], TransferState::FIELDS));
     text.push_str(&now::<StreamReceiverState>(&["node"], StreamReceiverState::FIELDS));
     text.push_str(&now::<StreamState>(&[], StreamState::FIELDS));
+    text.push_str(&now::<RolloutNodeState>(&["node"], RolloutNodeState::FIELDS));
+    text.push_str(&now::<RolloutState>(&[], RolloutState::FIELDS));
 
     let words = |stage: Stage| {
         let name = serde_json::to_string(&stage).unwrap_or_default();

@@ -17,7 +17,7 @@ pub struct NeedsKey;
 
 /// A tick that does not fit the key before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a tick names a node, link, transfer, flow or stream that there is not")]
+#[error("a tick names a node, link, transfer, flow, stream or roll-out that there is not")]
 pub struct Mismatch;
 
 /// Change of a value that a tick tells as a whole.
@@ -376,6 +376,7 @@ unknowable! {
     u64: "number" as |value| value as f64;
     Rank: "Rank";
     Stage: "Stage";
+    String: "string";
     Vec<u16>: "number[]";
 }
 

@@ -2,8 +2,8 @@
 
 use ncmesh_console::schema::{
     Count, Flow, FlowState, Hop, KEY_S, Key, Layer, Link, LinkTable, Meta, Node, NodeTable, Places,
-    Position, Rank, ReceiverState, SCHEMA, Source, Stage, Stream, StreamReceiverState, StreamState,
-    TICK_S, Transfer, TransferState,
+    Position, Rank, ReceiverState, Rollout, RolloutNodeState, RolloutState, SCHEMA, Source, Stage,
+    Stream, StreamReceiverState, StreamState, TICK_S, Transfer, TransferState,
 };
 
 /// Returns a mesh of two nodes that send something of everything. The name of one is hostile.
@@ -50,6 +50,12 @@ pub(crate) fn meta() -> Meta {
             from: 1,
             layers: vec![Layer { name: "base".into(), rate_bps: Some(5e5) }],
             to: vec![2],
+        }],
+        rollouts: vec![Rollout {
+            number: Count(u64::MAX),
+            name: "town".into(),
+            version: "1.1".into(),
+            from: 1,
         }],
     }
 }
@@ -100,6 +106,20 @@ pub(crate) fn state(time_s: f64, numbers: &[u32]) -> Key {
     let stream = StreamState { taken: counts(1), ..StreamState::default() };
     let share = f64::from(number() % 101) / 100.0;
     let generation = number() % 7;
+    let is_told = generation > 0;
+    let node = RolloutNodeState {
+        node: 2,
+        running: is_told.then(|| "1.0".into()),
+        standing: is_told.then(|| "staged".into()),
+        heard_s: is_told.then_some(f64::from(generation)),
+        ..RolloutNodeState::default()
+    };
+    let rollout = RolloutState {
+        stage: "pushing".into(),
+        generation: is_told.then_some(1),
+        nodes: vec![node],
+        ..RolloutState::default()
+    };
     Key {
         time_s,
         nodes: NodeTable {
@@ -136,6 +156,7 @@ pub(crate) fn state(time_s: f64, numbers: &[u32]) -> Key {
             tree: vec![Hop { node: 2, parent: 1 }; (number() % 2) as usize],
             ..stream
         }],
+        rollouts: vec![rollout],
         places: Some(Places {
             x_dm: vec![(number() % 1000) as i32, -((number() % 9) as i32)],
             y_dm: vec![(number() % 3) as i32, -7],

@@ -190,7 +190,7 @@ struct Job {
     may_downgrade: bool,
     /// Text of the manifest, which is checked again after a restart.
     manifest: Option<String>,
-    /// Why a manifest of this release that came does not count.
+    /// Why a manifest of this release that came does not count, or could not be stored.
     #[serde(default)]
     doubt: Option<Why>,
     /// Image and version of the manifest.
@@ -346,6 +346,8 @@ impl Member {
     pub fn lacks(&self) -> Option<Lacks> {
         match &self.state.job {
             None => Some(Lacks::Order),
+            // A node that has no space for it gets it from nobody.
+            Some(Job { phase: Phase::Wanting, doubt: Some(Why::Space), .. }) => None,
             Some(Job { phase: Phase::Wanting, release, .. }) => Some(Lacks::Manifest(*release)),
             Some(Job { phase: Phase::Fetching(None), release, .. }) => Some(Lacks::Image(*release)),
             Some(job) => job.phase.is_over().then_some(Lacks::Order),
@@ -613,6 +615,18 @@ impl Member {
         }
     }
 
+    /// Notes that the node has no space for the manifest. It is wanted again after a pause.
+    pub fn handle_no_space(&mut self, now: Duration) {
+        let wants = |job: &&mut Job| {
+            // Offers that go on do not lengthen the pause.
+            job.phase == Phase::Wanting && job.doubt != Some(Why::Space)
+        };
+        if let Some(job) = self.state.job.as_mut().filter(wants) {
+            job.doubt = Some(Why::Space);
+            job.until = Some(now + RETRY_AFTER);
+        }
+    }
+
     /// Takes the end of a fetch: the image's file is there, or a reason why not.
     pub fn handle_fetched(&mut self, now: Duration, ticket: u64, fetched: Result<(), Why>) {
         if !self.takes(ticket) || !matches!(self.phase(), Some(Phase::Fetching(_))) {
@@ -714,6 +728,12 @@ impl Member {
 
         let Some(phase) = self.phase().cloned() else { return };
         match phase {
+            Phase::Wanting => {
+                if let Some(job) = &mut self.state.job {
+                    job.doubt = None;
+                    job.until = None;
+                }
+            }
             Phase::Fetching(_) => {
                 self.enter(Phase::Fetching(None), None);
                 self.fetch();

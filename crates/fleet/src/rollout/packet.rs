@@ -264,6 +264,12 @@ fn read_report(r: &mut Reader<'_>) -> Result<Packet, NoPacket> {
         [] => None,
         why => Some(serde_json::from_slice(why).map_err(|_| NoPacket)?),
     };
+    // Reasons are shown on terminals, which obey control characters. Those that members give name
+    // words of releases only.
+    let is_printable = |why: &Why| why.to_string().bytes().all(|c| matches!(c, b' '..=b'~'));
+    if !why.as_ref().is_none_or(is_printable) {
+        return Err(NoPacket);
+    }
     let report = Report { node, operator, rollout, standing, why, running };
     Ok(Packet::Report { report, model })
 }
@@ -413,6 +419,10 @@ mod tests {
             assert_eq!(Packet::parse(&bytes), Ok(packet));
             let longer = [&bytes[..], &[0]].concat();
             assert_eq!(Packet::parse(&longer), Err(NoPacket), "{longer:?}");
+        }
+        for text in ["\x1b[2J", "a\nb", "\u{202e}"] {
+            let hostile = report(Some(Why::Release(text.into())));
+            assert_eq!(Packet::parse(&hostile.to_bytes()), Err(NoPacket), "{text:?}");
         }
         let stage = order(Step::Stage).to_bytes();
         for length in 0..stage.len() {

@@ -8,8 +8,8 @@
 use super::Node;
 use ncmesh_console::schema::{
     Count, Event, EventKind, Flow, FlowState, Hop, KEY_S, Key, Layer, Link, LinkTable, Meta,
-    NodeTable, ReceiverState, SCHEMA, Source, Stage, Stream, StreamReceiverState, StreamState,
-    TICK_S, Transfer, TransferState, seconds, share,
+    NodeTable, ReceiverState, RolloutState, SCHEMA, Source, Stage, Stream, StreamReceiverState,
+    StreamState, TICK_S, Transfer, TransferState, seconds, share,
 };
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{self, Direction, TransferStatus};
@@ -23,7 +23,7 @@ use ncmesh_host::console::{
 use ncmesh_wire::{FlowId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most transfers, flows and streams that are shown of one start of the daemon.
+/// Most transfers, flows, streams and roll-outs that are shown of one start of the daemon.
 const MAX_SHOWN: usize = 4096;
 
 /// Most links that are shown of one start of the daemon. Nodes come and go, and a member may tell
@@ -42,6 +42,7 @@ pub struct View {
     transfers: BTreeMap<(FlowId, bool), usize>,
     flows: BTreeMap<(&'static str, NodeId, NodeId), usize>,
     streams: BTreeMap<FlowId, usize>,
+    rollouts: BTreeMap<Count, usize>,
     state: Key,
     neighbours: BTreeSet<NodeId>,
     hints: BTreeSet<String>,
@@ -101,12 +102,14 @@ impl View {
                 transfers: Vec::new(),
                 flows: Vec::new(),
                 streams: Vec::new(),
+                rollouts: Vec::new(),
             },
             nodes: BTreeMap::new(),
             links: BTreeMap::new(),
             transfers: BTreeMap::new(),
             flows: BTreeMap::new(),
             streams: BTreeMap::new(),
+            rollouts: BTreeMap::new(),
             state: Key::default(),
             neighbours: BTreeSet::new(),
             hints: BTreeSet::new(),
@@ -119,7 +122,7 @@ impl View {
     /// Brings it up to date with what a node knows now.
     pub fn look(&mut self, daemon: &Node) {
         self.state.time_s = seconds(daemon.clock.now().as_secs_f64());
-        // Nodes come before links, transfers and flows, which refer to their places.
+        // Nodes come before all that refers to them.
         self.look_at_nodes(daemon);
         self.look_at_links(daemon);
         for status in daemon.stack.transfers() {
@@ -129,6 +132,7 @@ impl View {
         for (scheme, status) in daemon.stack.streams() {
             self.look_at_stream(daemon, scheme, &status);
         }
+        self.look_at_rollout(daemon);
         self.look_at_problems(daemon);
     }
 
@@ -382,6 +386,24 @@ impl View {
 
         state.tree.extend(status.parent.map(|parent| Hop { node: me, parent: parent.0 }));
         self.state.streams[place] = state;
+    }
+
+    /// Shows the roll-out that the node leads. One that another has replaced stays as it was.
+    fn look_at_rollout(&mut self, daemon: &Node) {
+        let Some((rollout, state)) = daemon.shown_rollout() else { return };
+        let known = self.rollouts.get(&rollout.number).copied();
+        let place = match known {
+            Some(place) => place,
+            None if self.meta.rollouts.len() >= MAX_SHOWN => return,
+            None => {
+                let place = self.meta.rollouts.len();
+                self.rollouts.insert(rollout.number, place);
+                self.meta.rollouts.push(rollout);
+                self.state.rollouts.push(RolloutState::default());
+                place
+            }
+        };
+        self.state.rollouts[place] = state;
     }
 
     fn look_at_problems(&mut self, daemon: &Node) {

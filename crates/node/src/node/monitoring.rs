@@ -1,17 +1,23 @@
 //! This node as a NetJSON DeviceMonitoring object (draft-interop-netjson).
 
-use super::Node;
+use super::ports::Slots;
+use super::tunnel::Tunnel;
 use ncmesh_console::schema::PortValues;
+use ncmesh_stack::Stack;
 use serde_json::{Value, json};
 use std::time::SystemTime;
 
 /// Returns the node as a NetJSON DeviceMonitoring object. Its interfaces are the ports, and the
-/// tunnel's device if there is one.
-pub(super) fn device(node: &Node) -> Value {
-    let uptime = node.clock.now().as_secs_f64() as u64;
+/// tunnel's device if there is one. `uptime` is in seconds.
+pub(super) fn device(
+    uptime: u64,
+    mtu: usize,
+    ports: &Slots,
+    tunnel: Option<&Tunnel>,
+    stack: &Stack,
+) -> Value {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let mtu = node.configuration().mtu();
-    let ports = node.ports.states(&node.stack).into_iter().map(|port| {
+    let ports = ports.states(stack).into_iter().map(|port| {
         let PortValues { sent, sent_bytes, heard, heard_bytes, dropped, .. } = port.values;
         json!({
             "name": port.radio,
@@ -24,8 +30,8 @@ pub(super) fn device(node: &Node) -> Value {
         })
     });
 
-    let tunnel = node.tunnel.as_ref().map(|own| {
-        let tunnel = own.status(&node.stack);
+    let tunnel = tunnel.map(|own| {
+        let tunnel = own.status(stack);
         let addresses = own.config.address.iter().map(|own| {
             let family = if own.addr().is_ipv4() { "ipv4" } else { "ipv6" };
             json!({
@@ -49,7 +55,7 @@ pub(super) fn device(node: &Node) -> Value {
     json!({
         "type": "DeviceMonitoring",
         "general": {
-            "hostname": node.stack.name(),
+            "hostname": stack.name(),
             "local_time": now.map_or(0, |now| now.as_secs()),
             "uptime": uptime,
         },

@@ -406,7 +406,9 @@ impl Node {
     /// `GET /v1/device`: the node as a NetJSON DeviceMonitoring object.
     #[must_use]
     pub fn device_monitoring(&self) -> Value {
-        monitoring::device(self)
+        let uptime = self.clock.now().as_secs_f64() as u64;
+        let mtu = self.configuration().mtu();
+        monitoring::device(uptime, mtu, &self.ports, self.tunnel.as_ref(), &self.stack)
     }
 
     /// `GET /metrics`: the counters as OpenMetrics text.

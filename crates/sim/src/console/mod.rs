@@ -117,6 +117,8 @@ impl<S: Sink> Observer for Console<S> {
             transfers,
             flows: self.flows.look(&snapshot, &mut changes),
             streams: self.streams.look(&snapshot),
+            // Roll-outs are led by daemons alone.
+            rollouts: Vec::new(),
             places: self.is_moving.then(|| mesh::places(&snapshot)),
         };
 
@@ -196,6 +198,7 @@ fn meta(scenario: &Scenario, config: &SimulationConfig, schemes: &Schemes) -> Me
         transfers: Vec::new(),
         flows: flows.collect(),
         streams: streams.collect(),
+        rollouts: Vec::new(),
     }
 }
 

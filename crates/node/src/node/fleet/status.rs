@@ -1,10 +1,11 @@
-//! Roll-outs as the API shows them, and the names of their nodes.
+//! Roll-outs as the API and the console show them, and the names of their nodes.
 
-use super::super::names::name_of;
 use super::clock::moment;
 use super::operator::Lead;
 use super::words::{stage_word, word};
 use crate::api::fleet::{FleetMember, FleetNode, FleetRollout};
+use crate::node::names::name_of;
+use ncmesh_console::schema::{RolloutNodeState, RolloutState, seconds};
 use ncmesh_engine::time::Instant;
 use ncmesh_fleet::rollout::Member;
 use ncmesh_stack::Stack;
@@ -64,6 +65,34 @@ pub(super) fn led(stack: &Stack, lead: &Lead, now: Instant) -> FleetRollout {
         begins_in_s: begins_at,
         batches: batches.len(),
         batch,
+        nodes: nodes.collect(),
+    }
+}
+
+/// Returns the state of a roll-out for a console.
+pub(super) fn shown(lead: &Lead) -> RolloutState {
+    let rollout = &lead.rollout;
+    let batches = rollout.batches();
+    let nodes = rollout.rows().iter().map(|(node, row)| {
+        let batch = batches.iter().position(|batch| batch.contains(node));
+        RolloutNodeState {
+            node: node.0,
+            model: lead.models.get(node).cloned(),
+            running: row.running.as_ref().map(ToString::to_string),
+            standing: row.standing.map(|standing| word(standing).into()),
+            why: row.why.as_ref().map(ToString::to_string).unwrap_or_default(),
+            batch: batch.map(|at| at as u64 + 1),
+            // A time, not an age: it stays the same until the node is heard again.
+            heard_s: lead.heard.get(node).map(|at| seconds(at.as_secs_f64())),
+        }
+    });
+
+    let (stage, batch) = stage_word(rollout.stage());
+    RolloutState {
+        stage: stage.into(),
+        waits_for: rollout.waits_for(),
+        batch: batch.map(|batch| batch as u64),
+        batches: batches.len() as u64,
         nodes: nodes.collect(),
     }
 }
