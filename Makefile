@@ -14,7 +14,8 @@ TUNNEL_FLOOR := building dense-60-1 freifunk hidden-2-0 line-2-20 line-3-0 line-
 # Scripts in Python that are run as they are.
 SCRIPTS := packaging bench/fleet bench/fleet-crowd bench/peers bench/gateway bench/memory \
   bench/quick bench/streams bench/stream-input bench/tcp bench/validation bench/ns3/compare \
-  bench/scale bench/scale/run bench/wifi/inside.py scenarios/data/movement.py scenarios/meshes/convert.py \
+  bench/scale bench/scale/run bench/wifi/inside.py scenarios/data/movement.py \
+  scenarios/meshes/convert.py \
   scripts/check-columns.py scripts/check-house.py scripts/check-language.py \
   scripts/notebooks.py scripts/race_picture.py scripts/ratchet.py scripts/readme-picture.py \
   scripts/result-types.py scripts/fleet-demo.py scripts/site_hooks.py scripts/stream-demo.py \
@@ -24,8 +25,8 @@ TIMED := scripts/timing.py tests
 REPORT_TIME := -Zunstable-options --report-time
 
 .PHONY: all demo check test lint style clippy neon mipsel columns house language unit lean fuzz \
-  bench bench-quick gateway doc docs clean test-deps python python-lint python-test soak validation \
-  scale scoreboard scoreboard-quick floor fleet-demo stream-demo stream-demo-deps \
+  bench bench-quick gateway doc docs clean test-deps python python-lint python-test soak \
+  validation scale scoreboard scoreboard-quick floor fleet-demo stream-demo stream-demo-deps \
   wifi-test own-scheme console console-test header deny package-check dist dist-test
 
 all:

@@ -254,9 +254,9 @@ Examples:
 
 These settings change without a restart: [node] position, display_name and log, all of [inbox], \
 [radio] rate, all of [[port]] while the largest frame stays, and of [tunnel] scheme, clamp_mss, \
-padding, queue, announce, and routes and accept unless the host needs other routes. The answer names all \
-others that differ; they take effect after a restart. If anything in the file is wrong, nothing \
-changes.";
+padding, queue, announce, and routes and accept unless the host needs other routes. The answer \
+names all others that differ; they take effect after a restart. If anything in the file is wrong, \
+nothing changes.";
 
 const TUNNEL_EXAMPLES: &str = "\
 Examples:
