@@ -5,6 +5,7 @@
 //! [`TransferStatus`] shows how far a transfer is.
 
 mod batches;
+pub mod check;
 mod geometry;
 mod manifest;
 pub mod merkle;
