@@ -13,8 +13,8 @@
 //! the kept payloads with the inverse matrix, once. All arithmetic is in [`ncmesh_gf`].
 //!
 //! The `new` functions allocate everything; later calls do not allocate, except those of
-//! [`Separator`]. Randomness is always an argument. [`agreeing`] tells true packets from false
-//! ones.
+//! [`Separator`]. Randomness is always an argument. [`agreeing`] and [`Probe`] tell true
+//! packets from false ones.
 //!
 //! ```
 //! use ncmesh_code::{CodeError, Decoder, Encoder, Field, Shape, draw};
@@ -41,6 +41,7 @@ mod decoder;
 mod encoder;
 mod error;
 mod packing;
+mod probe;
 mod recoder;
 mod separator;
 mod shape;
@@ -55,6 +56,7 @@ pub use encoder::Encoder;
 pub use error::CodeError;
 pub use ncmesh_gf::Field;
 pub use packing::{pack, packed_len, unpack};
+pub use probe::Probe;
 pub use recoder::Recoder;
 pub use separator::{Combination, Separated, Separator};
 pub use shape::Shape;

@@ -1,7 +1,7 @@
 //! The part of a file scheme that differs from others: how data packets get from the source of a
 //! file to its receivers.
 
-use crate::frame::Announcement;
+use crate::frame::{Announcement, Check};
 use crate::{FileSource, Transfers};
 use ncmesh_engine::file::Begun;
 use ncmesh_engine::time::Instant;
@@ -73,6 +73,9 @@ pub trait Carrier: Send {
 
     /// Handles a report.
     fn handle_report(&mut self, cx: &mut Context<'_>, transfers: &mut Transfers, frame: &Frame<'_>);
+
+    /// Handles a check that this node asked for by [`Checks::ask`](crate::checks::Checks::ask).
+    fn handle_check(&mut self, _cx: &mut Context<'_>, _transfers: &mut Transfers, _check: &Check) {}
 
     /// Returns whether a report is due for a node that is reached by a port.
     fn has_report(&self, now: Instant, at: At<'_>) -> bool;

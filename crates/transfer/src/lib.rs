@@ -25,6 +25,7 @@
 //! | [`engine`] | the engine at one node |
 //! | [`transfers`] | the transfers of one node: the table that engine and carrier work on |
 //! | [`source`], [`sink`] | a file that this node sends, and one that it receives |
+//! | [`checks`] | how nodes that took false packets get checks of the source |
 //! | [`frame`] | frames that all file schemes have |
 //! | `pace` | bounds on the airtime of files in the background, and on what sources send |
 
@@ -32,6 +33,7 @@ pub mod acks;
 mod admission;
 pub mod announcements;
 pub mod carrier;
+pub mod checks;
 pub mod engine;
 pub mod frame;
 mod pace;

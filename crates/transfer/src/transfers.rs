@@ -3,6 +3,7 @@
 use crate::acks::AckCache;
 use crate::admission::Admission;
 use crate::announcements::Announcements;
+use crate::checks::Checks;
 use crate::frame::{Ack, Version};
 use crate::pace::{Bounds, Pace, Packet};
 use crate::sink::{FileSink, SinkOutcome, SinkPhase};
@@ -26,6 +27,8 @@ pub struct Transfers {
     acks_written: u32,
     /// Announcements on their way.
     pub announcements: Announcements,
+    /// Checks of generations on their way.
+    pub checks: Checks,
     /// Bounds on the airtime of files in the background, and on what sources send.
     pub(crate) pace: Pace,
 }

@@ -18,7 +18,7 @@ pub struct Body {
 }
 
 /// Titles of the golden vectors in the wire format: sender, service and kind.
-const GOLDEN: [(&str, u16, u8, u8); 48] = [
+const GOLDEN: [(&str, u16, u8, u8); 50] = [
     ("Hello.", 3, 0, 0),
     ("Hello with states.", 3, 0, 0),
     ("Hello with profiles.", 3, 0, 0),
@@ -32,6 +32,8 @@ const GOLDEN: [(&str, u16, u8, u8); 48] = [
     ("Data in a tree.", 3, 19, 1),
     ("Report.", 9, 18, 3),
     ("Acknowledgment.", 5, 16, 2),
+    ("Check request.", 5, 16, 4),
+    ("Check.", 3, 16, 5),
     ("`cascade` data.", 8, 26, 1),
     ("`cascade` data, systematic.", 3, 26, 1),
     ("`cascade` report.", 9, 26, 3),

@@ -4,6 +4,7 @@
 //! belongs to the file ([`merkle`]). The source announces it ([`Manifest`]) and sends it
 //! ([`Outgoing`]). A [`TransferStatus`] shows how far a transfer is.
 
+pub mod check;
 mod generations;
 mod geometry;
 mod manifest;

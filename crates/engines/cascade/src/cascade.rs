@@ -8,13 +8,14 @@ use super::slot::Answering;
 use super::tree::{self, METRIC};
 use super::upstream::HeardFrame;
 use ncmesh_engine::counters::{DropReason, Payload};
+use ncmesh_engine::file::check::GenerationId;
 use ncmesh_engine::file::{Begun, Manifest};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::bounded::MAX_FLOWS;
 use ncmesh_engine::toolkit::hop::passing::{Addresses, Passing, is_passed_on, outcome, way};
 use ncmesh_engine::toolkit::hop::{Handled, PacketTime};
 use ncmesh_engine::{At, Context, Filled, Frame, PerPort, TxReport};
-use ncmesh_transfer::frame::{self, Announcement, write_packet};
+use ncmesh_transfer::frame::{self, Announcement, Check, write_packet};
 use ncmesh_transfer::sink::{self, SinkOutcome, SinkPhase};
 use ncmesh_transfer::source::Quorum;
 use ncmesh_transfer::{Carrier, FileSource, PacketConfig, Transfers};
@@ -178,9 +179,25 @@ impl Carrier for Cascade {
             sink.note_heard(is_innovative, cx.now);
         }
         let generation = packet.header.generation;
-        let is_settled = heard == Heard::Disputed && self.settle(cx, flow, generation);
+        let is_settled = heard == Heard::Disputed && self.settle(cx, transfers, flow, generation);
         if heard == Heard::Whole || is_settled {
             self.check_whole(cx, transfers, flow, generation);
+        }
+    }
+
+    fn handle_check(&mut self, cx: &mut Context<'_>, transfers: &mut Transfers, check: &Check) {
+        let GenerationId { flow: id, generation: generation } = check.of;
+        let Some(flow) = self.flows.get_mut(&id).filter(|flow| !flow.held.is_source()) else {
+            return;
+        };
+        if !flow.held.judge(check) {
+            return cx.counters.drop(DropReason::Malformed);
+        }
+
+        // The parent learns how much is still missing.
+        flow.upstream.report(cx.now);
+        if self.settle(cx, transfers, id, generation) {
+            self.check_whole(cx, transfers, id, generation);
         }
     }
 
@@ -529,6 +546,7 @@ impl Cascade {
         };
 
         self.record_check(cx, id, generation, outcome != SinkOutcome::GenerationForged);
+        self.ask_for_check(cx, transfers, GenerationId { flow: id, generation: generation });
         if outcome == SinkOutcome::WriteFailed {
             self.stop_receiving(id);
         }
@@ -570,10 +588,23 @@ impl Cascade {
 
     /// Looks for the true packets of a disputed generation, and blames the senders of the false
     /// ones. Returns whether it is whole now.
-    fn settle(&mut self, cx: &mut Context<'_>, id: FlowId, generation: u32) -> bool {
+    fn settle(
+        &mut self,
+        cx: &mut Context<'_>,
+        transfers: &mut Transfers,
+        id: FlowId,
+        generation: u32,
+    ) -> bool {
         let Some(flow) = self.flows.get_mut(&id) else { return false };
+        if !flow.held.is_due(generation) {
+            return false;
+        }
         let before = flow.held.told_rank(generation);
-        let Some(given) = flow.held.settle(generation, cx.rng) else {
+        let given = flow.held.settle(generation, cx.rng);
+        if flow.held.take_misled() {
+            transfers.checks.note_misled(id);
+        }
+        let Some(given) = given else {
             // Where the true packets were looked for in vain, more are wanted than the parent
             // knows, or another parent.
             if flow.held.told_rank(generation) < before {
@@ -585,6 +616,7 @@ impl Cascade {
                 }
             }
 
+            self.ask_for_check(cx, transfers, GenerationId { flow: id, generation: generation });
             return false;
         };
 
@@ -593,7 +625,20 @@ impl Cascade {
         if liars.count() > 0 {
             self.review_parent(cx, id);
         }
+        transfers.checks.drop_question(GenerationId { flow: id, generation: generation });
         true
+    }
+
+    /// Asks the source for a check of a generation, if it is disputed and one would
+    /// help.
+    fn ask_for_check(&mut self, cx: &mut Context<'_>, transfers: &mut Transfers, of: GenerationId) {
+        let Some(flow) = self.flows.get_mut(&of.flow) else { return };
+        if !transfers.checks.may_ask(of) {
+            return;
+        }
+        if let Some(nonce) = flow.held.ask(of.generation, cx.rng) {
+            transfers.checks.ask(cx.me, of, nonce, cx.now);
+        }
     }
 
     /// Handles a report that was heard: passes it on, or takes it if it is for this node.

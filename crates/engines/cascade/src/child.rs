@@ -214,6 +214,15 @@ impl Child {
                 return true;
             }
             let after = self.wants.rank(*generation);
+
+            // It left out false packets, which it had counted before. That says nothing about what
+            // arrives.
+            let in_flight = self.flight.iter().filter(|sent| sent.generation == *generation);
+            let in_flight = (in_flight.count() as f64).min(pending.sent);
+            if after.is_some_and(|after| after < before) {
+                *pending = Pending { sent: in_flight, elsewhere: 0.0, polls: 0, ..*pending };
+                return true;
+            }
             let gain = after.unwrap_or_else(|| packets(*generation)).saturating_sub(before);
             gained |= gain > 0;
 
@@ -227,8 +236,6 @@ impl Child {
             }
 
             // Packets after the one that made it whole say nothing.
-            let in_flight = self.flight.iter().filter(|sent| sent.generation == *generation);
-            let in_flight = (in_flight.count() as f64).min(pending.sent);
             let landed = pending.sent - in_flight;
             let gain = (f64::from(gain) * own_part).min(pending.sent);
             let counted = match after {

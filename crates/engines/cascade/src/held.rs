@@ -3,7 +3,8 @@
 //! Every node on the way decodes a generation once it is whole and checks it against the hash tree
 //! of the announcement. One that is false is disputed: its packets are kept, and more are taken
 //! from the parent alone, until the true ones among them are found
-//! ([`dispute`](ncmesh_engine::toolkit::dispute)). Nothing of it is passed on meanwhile. A node may
+//! ([`dispute`](ncmesh_engine::toolkit::dispute)), with the help of checks of the source
+//! ([`check`](ncmesh_engine::file::check)). Nothing of it is passed on meanwhile. A node may
 //! pass combinations on before its generation is whole, and a false packet with them; the next
 //! nodes find out as it does.
 
@@ -11,16 +12,17 @@ use super::frame::Data;
 use super::sending::Sending;
 use ncmesh_code::{CodeError, Decoder};
 use ncmesh_engine::blame::Given;
+use ncmesh_engine::file::check::Nonce;
 use ncmesh_engine::file::{GenerationSet, Manifest};
 use ncmesh_engine::toolkit::dispute::{Dispute, Origin};
-use ncmesh_transfer::frame::append_coding;
+use ncmesh_transfer::frame::{Check, append_coding};
 use ncmesh_transfer::sink::is_genuine;
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most generations of a transfer that are disputed at a time. Others that are false begin again.
-const MOST_DISPUTED: usize = 8;
+const MOST_DISPUTED: usize = 16;
 
 /// Part that a node has in a transfer.
 #[derive(Debug)]
@@ -41,6 +43,8 @@ pub(super) struct Held {
     generations: BTreeMap<u32, Generation>,
     /// Generations that were false when they were whole, and are taken from the parent alone.
     spoiled: BTreeSet<u32>,
+    /// Whether a check was not the source's, since that was last asked.
+    is_misled: bool,
 }
 
 /// A generation that a node holds a part of, or all.
@@ -77,7 +81,13 @@ pub(super) enum Taken {
 
 impl Held {
     pub(super) fn new(manifest: Manifest, role: Role) -> Self {
-        Self { manifest, role, generations: BTreeMap::new(), spoiled: BTreeSet::new() }
+        Self {
+            manifest,
+            role,
+            generations: BTreeMap::new(),
+            spoiled: BTreeSet::new(),
+            is_misled: false,
+        }
     }
 
     pub(super) fn is_source(&self) -> bool {
@@ -225,19 +235,52 @@ impl Held {
         matches!(held, Some(Generation::Disputed(dispute)) if dispute.is_stubborn())
     }
 
-    /// Looks for the true packets of a disputed generation, if it is time. Returns what each sender
+    /// Begins a question for a check of the packets of a disputed generation. Returns its nonce.
+    pub(super) fn ask(&mut self, generation: u32, rng: &mut impl RngCore) -> Option<Nonce> {
+        match self.generations.get_mut(&generation)? {
+            Generation::Disputed(dispute) if dispute.wants_check() => {
+                let nonce = Nonce::draw(rng);
+                dispute.ask(nonce);
+                Some(nonce)
+            }
+            _ => None,
+        }
+    }
+
+    /// Judges the packets of a disputed generation by a check that this node asked for. Returns
+    /// whether any was judged.
+    pub(super) fn judge(&mut self, check: &Check) -> bool {
+        let generation = check.of.generation;
+        let Some(Generation::Disputed(dispute)) = self.generations.get_mut(&generation) else {
+            return false;
+        };
+        dispute.judge(check.of, check.nonce, &check.sums)
+    }
+
+    /// Returns whether a check has misled this node since the last call.
+    pub(super) fn take_misled(&mut self) -> bool {
+        core::mem::take(&mut self.is_misled)
+    }
+
+    /// Returns whether it is time to look for the true packets of a disputed generation.
+    pub(super) fn is_due(&self, generation: u32) -> bool {
+        let held = self.generations.get(&generation);
+        matches!(held, Some(Generation::Disputed(dispute)) if dispute.is_due())
+    }
+
+    /// Looks for the true packets of a disputed generation. Returns what each sender
     /// gave of it if they were found; the generation is whole then.
     pub(super) fn settle(
         &mut self,
         generation: u32,
         rng: &mut impl RngCore,
     ) -> Option<BTreeMap<NodeId, Given>> {
-        let Self { manifest, generations, .. } = self;
-        let Generation::Disputed(dispute) = generations.get_mut(&generation)? else { return None };
-        if !dispute.is_due() {
-            return None;
-        }
-        let settled = dispute.settle(rng, |symbols| is_genuine(manifest, generation, symbols))?;
+        let manifest = &self.manifest;
+        let held = self.generations.get_mut(&generation)?;
+        let Generation::Disputed(dispute) = held else { return None };
+        let settled = dispute.settle(rng, |symbols| is_genuine(manifest, generation, symbols));
+        self.is_misled |= dispute.take_misled();
+        let settled = settled?;
         let mut decoder = Box::new(Decoder::new(manifest.geometry.shape(generation)));
         decoder.load(&settled.symbols).ok()?;
         let held = Generation::Open { decoder, origins: Vec::new() };

@@ -18,7 +18,7 @@ use ncmesh_transfer::{FileMulticast, PacketConfig};
 use ncmesh_wire::{FlowId, NodeId, ServiceId, StartId};
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const SERVICE: ServiceId = ServiceId(26);
 const FLOW: FlowId = FlowId { source: NodeId(1), serial: 1 };
@@ -85,6 +85,10 @@ struct Net {
     hostile: BTreeMap<NodeId, Hostile>,
     /// Two nodes between which somebody passes on short frames alone.
     wormhole: Option<[NodeId; 2]>,
+    /// One in so many data packets is followed by a false one of the same sender.
+    lies: Option<u32>,
+    /// Nodes of an earlier release, which know no checks.
+    older: BTreeSet<NodeId>,
     now: Instant,
     rng: ChaCha8Rng,
     contents: Vec<u8>,
@@ -134,7 +138,10 @@ impl Net {
         let hostile = BTreeMap::new();
         let channel = symmetric(links);
         let wormhole = None;
-        let mut net = Self { topology, channel, nodes, hostile, wormhole, now, rng, contents };
+        let lies = None;
+        let older = BTreeSet::new();
+        let mut net =
+            Self { topology, channel, nodes, hostile, wormhole, lies, older, now, rng, contents };
 
         let geometry = Geometry::new(FILE as u64, 16, 200).unwrap();
         let digest = merkle::digest(&net.contents[..], &geometry).unwrap();
@@ -218,6 +225,16 @@ impl Net {
             }
             is_acked |= to == Some(other);
             self.hear(other, id, kind, &body);
+            let lies = self.lies.filter(|_| kind == frame::DATA && id != other);
+            if lies.is_some_and(|one_in| self.rng.next_u32().is_multiple_of(one_in)) {
+                let mut lie = body.clone();
+                let payload = lie.len() - 200;
+                // One error for all, so that false packets agree with each other.
+                lie[payload..].iter_mut().for_each(|byte| *byte ^= 0x5A);
+                // Another vector, or another packet that is sent as it is.
+                lie[payload - 1] = (self.rng.next_u32() % 16) as u8;
+                self.hear(other, id, kind, &lie);
+            }
         }
         let result = match to {
             None => TxResult::Sent,
@@ -234,6 +251,9 @@ impl Net {
     }
 
     fn hear(&mut self, at: NodeId, sender: NodeId, kind: u8, body: &[u8]) {
+        if self.older.contains(&at) && matches!(kind, frame::CHECK | frame::CHECK_REQUEST) {
+            return;
+        }
         let frame = Frame { sender, start: StartId(1), service: SERVICE, kind, body };
         let node = self.nodes.get_mut(&at).unwrap();
         node.with(at, &self.topology, self.now, |engine, cx| engine.handle_frame(cx, &frame));
@@ -421,6 +441,47 @@ fn forged_packets_cost_no_more_than_the_generations_they_meet() {
         let spoiled = net.dropped(2, DropReason::Malformed) + net.dropped(3, DropReason::Malformed);
         assert!(spoiled > 0 && spoiled <= 8, "seed {seed}: {spoiled}");
     }
+}
+
+/// Returns how long a file takes over two hops where one in so many packets is followed by a false
+/// one under the same name, and what nodes 2 and 3 sent of a kind.
+fn beside_lies(lies: Option<u32>, older: &[u16], seed: u64, kind: u8) -> (f64, u32) {
+    let mut net = Net::new(&line(&[0.9, 0.9]), &[3], seed);
+    net.lies = lies;
+    net.older = older.iter().map(|id| NodeId(*id)).collect();
+    let took = net.run(&[3], 600).unwrap_or(f64::INFINITY);
+    (took, net.sent(2, kind) + net.sent(3, kind))
+}
+
+#[test]
+fn checks_find_false_packets_under_the_name_of_the_sender() {
+    for seed in 1..=4 {
+        let (clean, asked) = beside_lies(None, &[], seed, frame::CHECK_REQUEST);
+        assert_eq!(asked, 0, "nothing is asked where nobody lies");
+        for lies in [16, 4, 1] {
+            let (took, asked) = beside_lies(Some(lies), &[], seed, frame::CHECK_REQUEST);
+            assert!(took < 1.6 * clean, "seed {seed}, 1 in {lies}: {took}, {clean}");
+            assert!(asked > 0);
+        }
+    }
+}
+
+#[test]
+fn nodes_beside_an_earlier_release_go_on_without_checks() {
+    let mut with = 0.0;
+    let mut without = 0.0;
+    for seed in 1..=4 {
+        with += beside_lies(Some(4), &[], seed, frame::CHECK).0;
+        for older in [&[1][..], &[2]] {
+            let (took, _) = beside_lies(Some(4), older, seed, frame::CHECK);
+            assert!(took.is_finite(), "seed {seed}, older {older:?}");
+            without += took / 2.0;
+        }
+        // All of an earlier release.
+        let (took, answers) = beside_lies(Some(4), &[1, 2, 3], seed, frame::CHECK);
+        assert!(took.is_finite() && answers == 0, "seed {seed}");
+    }
+    assert!(with < 0.7 * without, "{with} s with checks, {without} s where one node has none");
 }
 
 #[test]

@@ -313,12 +313,15 @@ impl Upstream {
         let told = cx.topology.delivery(parent, cx.me);
         let down = self.poor_delivery(cx, parent).unwrap_or(told);
         let up = cx.topology.delivery(cx.me, parent);
-        let link = cx.topology.airtime(parent, cx.me) / METRIC.success(down, up);
+        // False packets are found and left out, and take the place of true ones.
+        let share = cx.counters.blame.true_share(parent, cx.now);
+        let link = cx.topology.airtime(parent, cx.me) / (METRIC.success(down, up) * share);
         paths.etx(parent).map_or(f64::INFINITY, |etx| etx + link)
     }
 
     fn is_bad(&self, cx: &Context<'_>, parent: NodeId) -> bool {
-        self.is_avoided(cx, parent) || self.poor_delivery(cx, parent).is_some()
+        let is_false = CHOICE.better * cx.counters.blame.true_share(parent, cx.now) < 1.0;
+        is_false || self.is_avoided(cx, parent) || self.poor_delivery(cx, parent).is_some()
     }
 
     fn is_avoided(&self, cx: &Context<'_>, neighbour: NodeId) -> bool {

@@ -58,6 +58,9 @@ const LONG_FRAME: usize = 500;
 const LONG_EVERY: [u8; 2] = [4, 100];
 /// Quick hellos when a neighbour appears.
 const QUICK_FOR_NEIGHBOUR: u16 = 4;
+/// Silence up to which a neighbour that comes in another start was running all the time. It begins
+/// one when somebody else sends under its id; a machine that restarts is away for longer.
+const RUNS_ON: Duration = Duration::from_secs(1);
 /// Time in which a node answers a neighbour that asks for it, at most.
 const ANSWER_JITTER: Duration = Duration::from_millis(10);
 /// Least pause between a hello and an answer.
@@ -432,7 +435,13 @@ impl Link {
                 // Others heard it, too, of which some do not hear each other.
                 let soon = received.at + self.interval.mul_f64(0.5 + 0.5 * unit(rng));
                 self.next_hello = self.next_hello.min(soon);
-                self.neighbours.insert(sender, Neighbour::new(hello, received));
+                let known = self.neighbours.get(&sender);
+                let runs_on = |known: &&Neighbour| received.at.since(known.heard_at()) < RUNS_ON;
+                let neighbour = match known.filter(runs_on) {
+                    Some(known) => known.renewed(hello, received),
+                    None => Neighbour::new(hello, received),
+                };
+                self.neighbours.insert(sender, neighbour);
             }
         }
 

@@ -116,6 +116,15 @@ impl Neighbour {
         }
     }
 
+    /// Returns the neighbour in another start, which it began while it ran: what was measured of
+    /// its links still holds.
+    pub(super) fn renewed(&self, hello: &Hello, received: Received) -> Self {
+        let short = self.short;
+        let long = self.long;
+        let told = self.told;
+        Self { short, long, told, ..Self::new(hello, received) }
+    }
+
     pub(super) fn start(&self) -> StartId {
         self.start
     }

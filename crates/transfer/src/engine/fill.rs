@@ -3,13 +3,15 @@
 use super::{FileMulticast, OnAir};
 use crate::acks::AckKey;
 use crate::carrier::Carrier;
-use crate::frame::{self, Ack};
+use crate::checks::Message;
+use crate::frame::{self, Ack, Check, CheckRequest};
 use ncmesh_engine::time::Duration;
+use ncmesh_engine::toolkit::hop::passing::way;
 use ncmesh_engine::topology::Metric;
-use ncmesh_engine::{Context, Filled};
+use ncmesh_engine::{Context, Filled, TxResult};
 use ncmesh_wire::NodeId;
 
-/// Acknowledgments take links that bring nothing back if there are no others.
+/// Acknowledgments and checks take links that bring nothing back if there are no others.
 const METRIC: Metric = Metric::Answered;
 /// Time that an acknowledgment waits if there is no route to the source.
 const NO_ROUTE_PAUSE: Duration = Duration::from_secs(1);
@@ -43,6 +45,36 @@ impl<C: Carrier> FileMulticast<C> {
             self.transfers.acks.note_sent(key, next, cx.now);
             self.on_air[cx.at.port] = OnAir::Ack(key);
             return Some(Filled { kind: frame::ACK, to: Some(next) });
+        }
+
+        None
+    }
+
+    /// Sends the question or check that is due, to the next hop on its way.
+    pub(super) fn fill_check(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        while let Some((key, message)) = self.transfers.checks.due(cx.now) {
+            let next_hop = way(cx.topology, cx.me, message.to(), METRIC);
+            let start = out.len();
+            let kind = match message {
+                Message::Request(request) => {
+                    CheckRequest { next_hop, ..request.clone() }.write(out);
+                    frame::CHECK_REQUEST
+                }
+                Message::Check(check) => {
+                    Check { next_hop, ..check.clone() }.write(out);
+                    frame::CHECK
+                }
+            };
+
+            self.transfers.checks.note_sent(key, cx.now);
+            // Another node's may be longer than this node's radio can send.
+            if out.len() - start > cx.mtu {
+                out.truncate(start);
+                self.transfers.checks.handle_tx_result(key, TxResult::Sent, cx.now);
+                continue;
+            }
+            self.on_air[cx.at.port] = OnAir::Check { key, next_hop };
+            return Some(Filled { kind, to: Some(next_hop) });
         }
 
         None

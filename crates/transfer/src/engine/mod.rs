@@ -1,11 +1,11 @@
 //! The engine of one file scheme at one node: frames in, frames out.
 //!
 //! It owns the node's [`Transfers`] and the [`Carrier`] that brings their packets on. `receive`
-//! handles announcements and acknowledgments, `fill` sends them; `commands` is what the driver may
-//! ask for.
+//! handles announcements, acknowledgments and checks, `fill` sends them; `commands` is what the
+//! driver may ask for.
 //!
 //! When the channel is granted, control goes before data, for data waits for control:
-//! acknowledgments, then reports, then announcements, then data packets.
+//! acknowledgments, then checks, reports and announcements, then data packets.
 
 mod commands;
 mod fill;
@@ -13,6 +13,7 @@ mod receive;
 
 use crate::acks::AckKey;
 use crate::carrier::Carrier;
+use crate::checks::CheckKey;
 use crate::frame;
 use crate::pace::Packet;
 use crate::sink::{FileSink, SinkPhase};
@@ -21,10 +22,11 @@ use crate::transfers::Transfers;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::hop::passing::outcome;
 use ncmesh_engine::{
     At, Class, Context, Engine, Event, Filled, Frame, Offer, PerPort, Statement, TxReport, TxResult,
 };
-use ncmesh_wire::{FlowId, ServiceId};
+use ncmesh_wire::{FlowId, NodeId, ServiceId};
 
 /// Interval of housekeeping.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
@@ -43,6 +45,11 @@ enum OnAir {
     #[default]
     Nothing,
     Ack(AckKey),
+    /// A check or a question for one.
+    Check {
+        key: CheckKey,
+        next_hop: NodeId,
+    },
     /// A report of the carrier.
     Report,
     /// A data packet of the carrier.
@@ -196,6 +203,8 @@ impl<C: Carrier> Engine for FileMulticast<C> {
             frame::ACK => self.handle_ack(cx, frame),
             frame::DATA => self.carrier.handle_data(cx, &mut self.transfers, frame),
             frame::REPORT => self.carrier.handle_report(cx, &mut self.transfers, frame),
+            frame::CHECK_REQUEST => self.handle_check_request(cx, frame),
+            frame::CHECK => self.handle_check(cx, frame),
             _ => cx.counters.drop(DropReason::Malformed),
         }
 
@@ -205,18 +214,20 @@ impl<C: Carrier> Engine for FileMulticast<C> {
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         self.refresh_paths(cx);
         self.carrier.handle_timeout(cx.now);
+        self.transfers.checks.handle_timeout(cx.me, cx.now);
         self.announce_open(cx);
         self.announce_closed(cx);
         self.run_housekeeping(cx);
     }
 
     fn poll_timeout(&self, after: Instant) -> Option<Instant> {
-        let Transfers { sources, acks, announcements, pace, .. } = &self.transfers;
+        let Transfers { sources, acks, announcements, checks, pace, .. } = &self.transfers;
         let timeouts = [
             sources.values().filter_map(|source| source.poll_timeout(after)).min(),
             Some(self.housekeeping_at).filter(|at| *at > after && !self.is_idle()),
             acks.poll_timeout(after),
             announcements.poll_timeout(after),
+            checks.poll_timeout(after),
             pace.poll_timeout(after),
             self.carrier.poll_timeout(&self.transfers, after),
         ];
@@ -234,10 +245,10 @@ impl<C: Carrier> Engine for FileMulticast<C> {
     fn offer_at(&self, now: Instant, at: At<'_>) -> Option<Offer> {
         // The order is that of `fill`. An announcement goes out on every port, and so does what a
         // carrier sends that serves no ports.
-        let Transfers { acks, announcements, .. } = &self.transfers;
+        let Transfers { acks, announcements, checks, .. } = &self.transfers;
         let control = Offer::of(Class::Control);
         let of_carrier = |offer: Offer| if C::SERVES_PORTS { offer.local() } else { offer };
-        if acks.due(now).is_some() {
+        if acks.due(now).is_some() || checks.due(now).is_some() {
             return Some(control);
         }
         if self.carrier.has_report(now, at) {
@@ -256,6 +267,9 @@ impl<C: Carrier> Engine for FileMulticast<C> {
         let port = cx.at.port;
         self.on_air[port] = OnAir::Nothing;
         if let Some(filled) = self.fill_ack(cx, out) {
+            return Some(filled);
+        }
+        if let Some(filled) = self.fill_check(cx, out) {
             return Some(filled);
         }
         if let Some(filled) = self.carrier.fill_report(cx, &self.transfers, out) {
@@ -281,6 +295,10 @@ impl<C: Carrier> Engine for FileMulticast<C> {
                 acks.give_up_progress(key, cx.now);
             }
             OnAir::Ack(key) => acks.handle_tx_result(key, report.result, cx.now),
+            OnAir::Check { key, next_hop } => {
+                let result = outcome(cx.topology, cx.me, next_hop, report.result);
+                self.transfers.checks.handle_tx_result(key, result, cx.now);
+            }
             OnAir::Report => self.carrier.handle_tx_report(cx, &report),
             OnAir::Data(packet) => {
                 self.transfers.note_sent(packet, report.airtime, cx.now);

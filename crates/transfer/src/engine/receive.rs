@@ -1,15 +1,18 @@
-//! Frames of all schemes that the engine hears: announcements and acknowledgments.
+//! Frames of all schemes that the engine hears: announcements, acknowledgments and checks.
 
 use super::FileMulticast;
 use crate::admission::Admission;
 use crate::announcements::SILENT;
 use crate::carrier::Carrier;
-use crate::frame::{Ack, Announcement, TransferPhase};
+use crate::checks::Message;
+use crate::frame::{Ack, Announcement, Check, CheckRequest, TransferPhase};
 use crate::sink::{ClaimedEnd, FileSink, SinkPhase};
 use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::file::check::COLUMNS;
 use ncmesh_engine::file::{ReceiverState, Refusal, is_safe_name};
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::{Context, Event, FileEngine, Frame};
+use ncmesh_wire::identity::Signature;
 
 /// Least time between two answers to announcements of one transfer.
 const ANSWER_PAUSE: Duration = Duration::from_millis(150);
@@ -239,6 +242,71 @@ impl<C: Carrier> FileMulticast<C> {
                     self.carrier.open(cx, source);
                 }
             }
+        }
+    }
+
+    /// Handles a question: answers it as the source, or passes it on.
+    pub(super) fn handle_check_request(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
+        let Ok(request) = CheckRequest::parse(frame.body) else {
+            return cx.counters.drop(DropReason::Malformed);
+        };
+        if request.next_hop != cx.me {
+            return;
+        }
+        if request.verifier == cx.me {
+            return cx.counters.drop(DropReason::Malformed);
+        }
+        if request.of.flow.source != cx.me {
+            return self.pass_check_on(cx, Message::Request(request));
+        }
+
+        let CheckRequest { verifier, of, nonce, .. } = request;
+        let source = self.transfers.sources.get_mut(&of.flow).filter(|source| source.is_open());
+        let Some(source) = source.filter(|s| of.generation < s.manifest.geometry.generations())
+        else {
+            return cx.counters.drop(DropReason::UnknownFlow);
+        };
+        if !self.transfers.checks.may_answer(verifier, cx.now) {
+            return cx.counters.drop(DropReason::Full);
+        }
+
+        // Generations of many packets leave room for fewer sums of each.
+        let room = cx.mtu.saturating_sub(Check::HEADER + Signature::LEN);
+        let packets = usize::from(source.manifest.geometry.packets(of.generation)).max(1);
+        let columns = (room / packets).min(*COLUMNS.end());
+        if !COLUMNS.contains(&columns) {
+            return;
+        }
+        let Some(sums) = source.sums(cx, of, nonce, columns) else { return };
+        let next_hop = verifier;
+        self.pass_check_on(cx, Message::Check(Check { next_hop, verifier, of, nonce, sums }));
+    }
+
+    /// Handles a check: passes it on, or hands it to the carrier if this node asked for it.
+    pub(super) fn handle_check(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
+        let Ok(check) = Check::parse(frame.body) else {
+            return cx.counters.drop(DropReason::Malformed);
+        };
+        if check.next_hop != cx.me {
+            return;
+        }
+
+        // This node alone makes checks of its files.
+        if check.of.flow.source == cx.me {
+            return cx.counters.drop(DropReason::Malformed);
+        }
+        if check.verifier != cx.me {
+            return self.pass_check_on(cx, Message::Check(check));
+        }
+        if !self.transfers.checks.take_answer(&check) {
+            return cx.counters.drop(DropReason::Stale);
+        }
+        self.carrier.handle_check(cx, &mut self.transfers, &check);
+    }
+
+    fn pass_check_on(&mut self, cx: &mut Context<'_>, message: Message) {
+        if !self.transfers.checks.pass_on(message, cx.now) {
+            cx.counters.drop(DropReason::Full);
         }
     }
 }

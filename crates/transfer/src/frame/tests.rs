@@ -2,6 +2,7 @@
 //! bytes.
 
 use super::*;
+use ncmesh_engine::file::check::{GenerationId, NONCE_LEN, Nonce};
 use ncmesh_engine::file::{Geometry, Manifest, ReceiverState};
 use ncmesh_engine::{Background, Malformed};
 use ncmesh_wire::{FlowId, NodeId};
@@ -42,6 +43,18 @@ fn ack() -> Ack {
     }
 }
 
+const NONCE: Nonce = Nonce([0xAB; NONCE_LEN]);
+
+fn check_request() -> CheckRequest {
+    let of = GenerationId { flow: FLOW, generation: 6 };
+    CheckRequest { next_hop: NodeId(8), verifier: NodeId(5), of, nonce: NONCE }
+}
+
+fn check() -> Check {
+    let CheckRequest { next_hop, verifier, of, nonce } = check_request();
+    Check { next_hop, verifier, of, nonce, sums: vec![0x0C, 0x0D] }
+}
+
 fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();
     write(&mut out);
@@ -69,6 +82,30 @@ fn golden_acknowledgment() {
 }
 
 #[test]
+fn golden_check_request_and_check() {
+    let nonce = "ab".repeat(16);
+    let request = written(|out| check_request().write(out));
+    assert_eq!(hex(&request), ["00080005", "000301020304", "00000006", &nonce].concat());
+    assert_eq!(CheckRequest::parse(&request), Ok(check_request()));
+
+    let answer = written(|out| check().write(out));
+    assert_eq!(hex(&answer), ["00080005", "000301020304", "00000006", &nonce, "0c0d"].concat());
+    assert_eq!(Check::parse(&answer), Ok(check()));
+}
+
+#[test]
+fn questions_are_their_verifiers_and_checks_are_their_sources() {
+    let request = written(|out| check_request().write(out));
+    let answer = written(|out| check().write(out));
+    for (kind, body, origin) in [(CHECK_REQUEST, request, 5), (CHECK, answer, 3)] {
+        // The next hop changes on the way, and is not signed.
+        let contents = &body[2..];
+        let origin = NodeId(origin);
+        assert_eq!(statement(kind, &body), Some(Statement { origin, contents }));
+    }
+}
+
+#[test]
 fn a_frame_cut_anywhere_in_its_fields_is_malformed() {
     let announcement = written(|out| announcement().write(out));
     for len in 0..announcement.len() {
@@ -77,6 +114,14 @@ fn a_frame_cut_anywhere_in_its_fields_is_malformed() {
     let ack = written(|out| ack().write(NodeId(8), out));
     for len in 0..Ack::HEADER {
         assert_eq!(Ack::parse(&ack[..len]), Err(Malformed), "{len} bytes");
+    }
+    let answer = written(|out| check().write(out));
+    for len in 0..=Check::HEADER {
+        assert_eq!(Check::parse(&answer[..len]), Err(Malformed), "{len} bytes");
+    }
+    let request = written(|out| check_request().write(out));
+    for len in 0..request.len() {
+        assert_eq!(CheckRequest::parse(&request[..len]), Err(Malformed), "{len} bytes");
     }
 }
 
@@ -91,6 +136,12 @@ proptest! {
         }
         if let Ok((next_hop, ack)) = Ack::parse(&bytes) {
             prop_assert_eq!(written(|out| ack.write(next_hop, out)), &bytes[..]);
+        }
+        if let Ok(request) = CheckRequest::parse(&bytes) {
+            prop_assert_eq!(written(|out| request.write(out)), &bytes[..]);
+        }
+        if let Ok(check) = Check::parse(&bytes) {
+            prop_assert_eq!(written(|out| check.write(out)), &bytes[..]);
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::FileSource;
 use super::state::CloseReason;
 use ncmesh_code::Encoder;
+use ncmesh_engine::file::check::{GenerationId, Nonce, probe};
 use ncmesh_engine::file::{SendFailure, merkle};
 use ncmesh_engine::storage::StorageError;
 use ncmesh_engine::time::Duration;
@@ -45,6 +46,20 @@ impl FileSource {
                 None
             }
         }
+    }
+
+    /// Returns the sums of a generation by the probe of a nonce, `columns` bytes for each packet.
+    pub(crate) fn sums(
+        &mut self,
+        cx: &mut Context<'_>,
+        of: GenerationId,
+        nonce: Nonce,
+        columns: usize,
+    ) -> Option<Vec<u8>> {
+        let encoder = self.encoder(cx, of.generation, None)?;
+        let probe = probe(of, nonce, encoder.shape(), columns)?;
+        let symbols = (0..encoder.shape().generation_size()).filter_map(|i| encoder.symbol(i));
+        probe.sums(&symbols.collect::<Vec<_>>().concat()).ok()
     }
 
     /// Reads a generation into an encoder. Fails if it is not what was announced: receivers would

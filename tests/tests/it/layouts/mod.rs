@@ -38,6 +38,10 @@ fn every_kind_of_frame_is_sent_and_well_formed() {
             if is_file && layout.name == "report" && !REPORTS_OF_TREES.contains(&id.0) {
                 continue;
             }
+            // Only a mesh with false packets in it has them: `polluters` asks that they are sent.
+            if matches!(layout.name, "check_request" | "check") {
+                continue;
+            }
             let names = [Some(layout.name), layout.variant.map(|(_, name)| name)];
             for name in names.into_iter().flatten() {
                 assert!(sent.contains(&(id.0, name)), "no {name} of {service} was sent");

@@ -12,7 +12,9 @@ pub(crate) use wants::{UNWANTED, Wants};
 
 use ncmesh_engine::toolkit::hop::Handled;
 use ncmesh_engine::{Malformed, Summary};
-use ncmesh_transfer::frame::{ACKNOWLEDGMENT, ANNOUNCEMENT, Coding, DATA, REPORT, SYSTEMATIC};
+use ncmesh_transfer::frame::{
+    ACKNOWLEDGMENT, ANNOUNCEMENT, CHECKS, CHECKS_REQUESTED, Coding, DATA, REPORT, SYSTEMATIC,
+};
 use ncmesh_wire::layout::{Layout, Part};
 use ncmesh_wire::record::{Named, bits, field, fixed_len};
 use ncmesh_wire::{FlowId, NodeId, Reader, Writer, frame, record};
@@ -33,6 +35,8 @@ pub const LAYOUTS: &[Layout] = &[
         "report",
         "{flow} of {child} to parent {parent}: wants generation {first_wanted}",
     ),
+    CHECKS_REQUESTED,
+    CHECKS,
 ];
 
 /// Summarises a frame of the scheme `name` for traces. Returns `None` for a malformed frame.

@@ -33,15 +33,16 @@ pub use frame::LAYOUTS;
 pub use routing::{Cast, Forwarder, Forwarding, Hop, Routing, Upstream};
 pub use scheme::{ChildWait, Plan, Scheme, Switching};
 
-use decoders::{GivenBy, Received, Receptions};
+use decoders::{Found, GivenBy, Received, Receptions};
 use frame::{Data, Report};
 use ncmesh_engine::counters::{DropReason, Payload};
+use ncmesh_engine::file::check::{GenerationId, Nonce};
 use ncmesh_engine::file::{Begun, FileLimits};
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::{At, Context, Filled, Frame, TxReport};
-use ncmesh_transfer::frame::REPORT;
-use ncmesh_transfer::sink::SinkPhase;
+use ncmesh_transfer::frame::{Check, REPORT};
+use ncmesh_transfer::sink::{SinkOutcome, SinkPhase};
 use ncmesh_transfer::{Carrier, FileMulticast, FileSource, PacketConfig, Transfers};
 use ncmesh_wire::{FlowId, NodeId, ServiceId};
 use ready::ReadyTransfer;
@@ -148,17 +149,55 @@ impl Planned {
         }
 
         let innovative = sink.innovative;
-        let mut given = GivenBy::new();
-        let outcome = self.receptions.handle_data(sink, received, cx.rng, cx.storage, &mut given);
-        blame(cx, given);
+        let mut found = Found::default();
+        let outcome = self.receptions.handle_data(sink, received, cx.rng, cx.storage, &mut found);
         cx.counters.note_payload(sink.innovative > innovative);
+        self.note_received(cx, transfers, flow, outcome, found);
+    }
+
+    /// Notes what became of a packet or of a check at a receiver.
+    fn note_received(
+        &mut self,
+        cx: &mut Context<'_>,
+        transfers: &mut Transfers,
+        flow: FlowId,
+        outcome: SinkOutcome,
+        found: Found,
+    ) {
+        blame(cx, found.given);
+        if found.is_misled {
+            transfers.checks.note_misled(flow);
+        }
 
         // Memory of a file that needs no more packets goes to the others.
-        if sink.phase != SinkPhase::Receiving {
+        let sink = transfers.sinks.get(&flow);
+        if sink.is_none_or(|sink| sink.phase != SinkPhase::Receiving) {
             self.receptions.forget(flow);
         }
         if transfers.note_outcome(cx, flow, outcome) {
             transfers.acknowledge_progress(cx, flow);
+        }
+    }
+
+    /// Checks the generation at hand of a transfer that this node forwards, as far as it can.
+    fn check_relayed(&mut self, cx: &mut Context<'_>, transfers: &mut Transfers, of: GenerationId) {
+        let manifest = transfers.announcements.manifest(of.flow);
+        let given = manifest.and_then(|manifest| self.relays.check(manifest, cx.rng));
+        blame(cx, given.unwrap_or_default());
+        if self.relays.take_misled(of) {
+            transfers.checks.note_misled(of.flow);
+        }
+    }
+
+    /// Asks the source for a check of a generation, if it is disputed and one would help. One check
+    /// serves this node as a forwarder and as a receiver.
+    fn ask_for_check(&mut self, cx: &mut Context<'_>, transfers: &mut Transfers, of: GenerationId) {
+        let would_help = self.relays.wants_check(of) || self.receptions.wants_check(of);
+        if would_help && transfers.checks.may_ask(of) {
+            let nonce = Nonce::draw(cx.rng);
+            self.relays.ask(of, nonce);
+            self.receptions.ask(of, nonce);
+            transfers.checks.ask(cx.me, of, nonce, cx.now);
         }
     }
 }
@@ -228,8 +267,7 @@ impl Carrier for Planned {
             return;
         }
 
-        let manifest = transfers.announcements.manifest(flow);
-        let is_announced = manifest.is_some();
+        let is_announced = transfers.announcements.manifest(flow).is_some();
         let me = cx.me;
         let sender = frame.sender;
         let mtu = cx.mtu;
@@ -244,11 +282,30 @@ impl Carrier for Planned {
         }
 
         self.relay_data(cx, heard);
-        let given = manifest.and_then(|manifest| self.relays.check(manifest, cx.rng));
-        blame(cx, given.unwrap_or_default());
+        let of = GenerationId { flow, generation: data.header.generation };
+        self.check_relayed(cx, transfers, of);
 
         // A packet that is too old for a forwarder may still serve a receiver.
         self.receive_data(cx, transfers, Received { origin, data: &data, now });
+        self.ask_for_check(cx, transfers, of);
+    }
+
+    fn handle_check(&mut self, cx: &mut Context<'_>, transfers: &mut Transfers, check: &Check) {
+        let of = check.of;
+        let is_relays = self.relays.judge(check);
+        let is_receivers = self.receptions.judge(check);
+        if !is_relays && !is_receivers {
+            return cx.counters.drop(DropReason::Malformed);
+        }
+
+        self.check_relayed(cx, transfers, of);
+        if let Some(sink) = transfers.sinks.get_mut(&of.flow) {
+            let mut found = Found::default();
+            let receptions = &mut self.receptions;
+            let outcome = receptions.settle(sink, of.generation, cx.rng, cx.storage, &mut found);
+            self.note_received(cx, transfers, of.flow, outcome, found);
+        }
+        self.ask_for_check(cx, transfers, of);
     }
 
     /// Handles a report that is addressed to this node, as the source or as a forwarder.

@@ -15,11 +15,13 @@ use super::frame::Data;
 use super::packet_set::PacketSet;
 use ncmesh_code::Decoder;
 use ncmesh_engine::blame::Given;
+use ncmesh_engine::file::check::{GenerationId, Nonce};
 use ncmesh_engine::file::{Begun, Geometry};
 use ncmesh_engine::storage::Storage;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::dispute::{Dispute, Origin};
 use ncmesh_transfer::FileSink;
+use ncmesh_transfer::frame::Check;
 use ncmesh_transfer::sink::{SinkOutcome, SinkPhase, is_genuine};
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
@@ -68,6 +70,14 @@ pub(super) struct Received<'a> {
 /// True and false packets of a generation, by sender.
 pub(super) type GivenBy = BTreeMap<NodeId, Given>;
 
+/// Outcome of a look for the true packets of a disputed generation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    pub given: GivenBy,
+    /// Whether a check was not the source's.
+    pub is_misled: bool,
+}
+
 impl Receptions {
     /// Returns an empty table, whose generations take at most `limit` bytes.
     pub(super) fn new(are_coded: bool, limit: usize) -> Self {
@@ -100,15 +110,14 @@ impl Receptions {
         self.files.values().map(Decoders::memory).sum()
     }
 
-    /// Handles a data packet of the file of `sink`. Where it settles a dispute, `given` tells what
-    /// each sender gave.
+    /// Handles a data packet of the file of `sink`. `found` tells what a dispute shows by it.
     pub(super) fn handle_data(
         &mut self,
         sink: &mut FileSink,
         received: Received<'_>,
         rng: &mut impl RngCore,
         storage: &mut dyn Storage,
-        given: &mut GivenBy,
+        found: &mut Found,
     ) -> SinkOutcome {
         let Received { origin, data, now } = received;
         sink.heard_at = now;
@@ -134,13 +143,7 @@ impl Receptions {
         let packets = data.header.packets;
         if let Some(dispute) = &mut held.dispute {
             data.coding.with_vector(packets, |vector| dispute.take(origin, vector, data.payload));
-            let settled = dispute.is_due().then(|| {
-                dispute.settle(rng, |symbols| is_genuine(&sink.manifest, generation, symbols))
-            });
-            let Some(settled) = settled.flatten() else { return SinkOutcome::Quiet };
-            *given = settled.given;
-            file.begun.remove(&generation);
-            return sink.handle_whole(generation, &settled.symbols, storage);
+            return self.settle(sink, generation, rng, storage, found);
         }
 
         let decoder = &mut held.decoder;
@@ -163,6 +166,53 @@ impl Receptions {
             return SinkOutcome::Quiet;
         }
         file.finish_generation(sink, generation, self.are_coded, storage)
+    }
+
+    /// Looks for the true packets of a generation if it is disputed and it is time, and hands it
+    /// over if they are found.
+    pub(super) fn settle(
+        &mut self,
+        sink: &mut FileSink,
+        generation: u32,
+        rng: &mut impl RngCore,
+        storage: &mut dyn Storage,
+        found: &mut Found,
+    ) -> SinkOutcome {
+        let of = GenerationId { flow: sink.manifest.flow, generation };
+        let Some(dispute) = self.dispute(of).filter(|dispute| dispute.is_due()) else {
+            return SinkOutcome::Quiet;
+        };
+        let settled =
+            dispute.settle(rng, |symbols| is_genuine(&sink.manifest, generation, symbols));
+        found.is_misled = dispute.take_misled();
+        let Some(settled) = settled else { return SinkOutcome::Quiet };
+        found.given = settled.given;
+        if let Some(file) = self.files.get_mut(&of.flow) {
+            file.begun.remove(&generation);
+        }
+        sink.handle_whole(generation, &settled.symbols, storage)
+    }
+
+    fn dispute(&mut self, of: GenerationId) -> Option<&mut Dispute> {
+        self.files.get_mut(&of.flow)?.begun.get_mut(&of.generation)?.dispute.as_mut()
+    }
+
+    /// Returns whether a check of a generation would help.
+    pub(super) fn wants_check(&mut self, of: GenerationId) -> bool {
+        self.dispute(of).is_some_and(|dispute| dispute.wants_check())
+    }
+
+    /// Begins a question for a check of a generation, with a nonce that was drawn just now.
+    pub(super) fn ask(&mut self, of: GenerationId, nonce: Nonce) {
+        if let Some(dispute) = self.dispute(of) {
+            dispute.ask(nonce);
+        }
+    }
+
+    /// Judges the packets of a generation by a check. Returns whether any were judged.
+    pub(super) fn judge(&mut self, check: &Check) -> bool {
+        let dispute = self.dispute(check.of);
+        dispute.is_some_and(|dispute| dispute.judge(check.of, check.nonce, &check.sums))
     }
 
     /// Forgets the generations under way of a file.

@@ -58,14 +58,14 @@ struct Receiver {
     sink: FileSink,
     receptions: Receptions,
     storage: MemoryStorage,
-    given: GivenBy,
+    found: Found,
 }
 
 impl Receiver {
     fn new(manifest: Manifest) -> Self {
         let receptions = Receptions::new(true, usize::MAX);
         let sink = FileSink::new(manifest, AT);
-        Self { sink, receptions, storage: MemoryStorage::default(), given: GivenBy::new() }
+        Self { sink, receptions, storage: MemoryStorage::default(), found: Found::default() }
     }
 
     /// Returns a receiver that has accepted the file.
@@ -89,8 +89,8 @@ impl Receiver {
     ) -> SinkOutcome {
         let data = Data { header, coding: Coding::Systematic(i), payload };
         let received = Received { origin, data: &data, now: AT };
-        let Self { sink, receptions, storage, given } = self;
-        receptions.handle_data(sink, received, &mut rng(), storage, given)
+        let Self { sink, receptions, storage, found } = self;
+        receptions.handle_data(sink, received, &mut rng(), storage, found)
     }
 }
 
@@ -121,11 +121,11 @@ fn the_sender_of_a_false_packet_is_told_once_the_true_ones_are_known() {
     receiver.hear_from(liar, header(1, 0), 0, &[9; 100]);
     let [first, second] = packets(0).try_into().unwrap();
     assert_eq!(receiver.hear(header(1, 0), 1, &second), SinkOutcome::GenerationForged);
-    assert!(receiver.given.is_empty());
+    assert!(receiver.found.given.is_empty());
     receiver.hear(header(1, 0), 0, &first);
     assert_eq!(receiver.hear(header(1, 0), 1, &second), SinkOutcome::GenerationWritten);
-    assert_eq!(receiver.given[&NodeId(7)].vouched, 1);
-    assert_eq!(receiver.given[&NodeId(1)].false_packets(), 0);
+    assert_eq!(receiver.found.given[&NodeId(7)].vouched, 1);
+    assert_eq!(receiver.found.given[&NodeId(1)].false_packets(), 0);
 }
 
 #[test]
@@ -178,8 +178,8 @@ fn memory_is_bounded_and_the_transfer_that_uses_most_gives_it_up() {
         assert!(receptions.reserve(sink, generation));
         let data = Data { header, coding: Coding::Systematic(0), payload: &[1; 100] };
         let received = Received { origin: SOURCE, data: &data, now: AT };
-        let mut given = GivenBy::new();
-        let outcome = receptions.handle_data(sink, received, &mut rng(), &mut storage, &mut given);
+        let mut found = Found::default();
+        let outcome = receptions.handle_data(sink, received, &mut rng(), &mut storage, &mut found);
         assert_eq!(outcome, SinkOutcome::Quiet);
         assert!(receptions.memory() <= receptions.limit);
     };

@@ -29,6 +29,8 @@ pub const LAYOUTS: &[Layout] = &[
     Layout::new(DATA, "data", "{flow} generation {generation}, {systematic}", Data::PARTS),
     frame::ACKNOWLEDGMENT,
     Layout::of::<Report>(REPORT, "report", "{flow} generation {generation} to parent {parent}"),
+    frame::CHECKS_REQUESTED,
+    frame::CHECKS,
 ];
 
 /// Summarises a frame of the scheme `name` for traces. Returns `None` for a malformed frame.

@@ -12,15 +12,17 @@
 //! this earns as much again after a pause, which doubles up to 40 s.
 //!
 //! A forwarder that comes to hold a generation whole checks it. If it is false, nothing of it is
-//! sent until the true packets among those that come are found.
+//! sent until the true packets among those that come are found, but what a check of the source
+//! proved.
 
 use crate::planned::frame::Data;
 use ncmesh_code::{Absorbed, Decoder, Shape};
 use ncmesh_engine::Malformed;
+use ncmesh_engine::file::check::Nonce;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::dispute::{Dispute, Origin, Settled};
-use ncmesh_transfer::frame::append_coding;
+use ncmesh_transfer::frame::{self, append_coding};
 use rand_core::RngCore;
 
 /// Most transmissions that an innovative packet earns: thrice those over the poorest link that is
@@ -35,6 +37,8 @@ const RENEWALS: Backoff =
 pub(super) struct CodedBuffer {
     decoder: Box<Decoder>,
     check: Check,
+    /// Whether a check was not the source's, since that was last asked.
+    is_misled: bool,
     /// Packets that may be sent. The last one sent may take it below zero; the next packets from
     /// upstream make up for that first.
     credit: f64,
@@ -49,7 +53,7 @@ pub(super) struct CodedBuffer {
 enum Check {
     /// It is not whole yet; senders of its packets, in the order in which they came.
     Open(Vec<Origin>),
-    /// It was false. The decoder is empty.
+    /// It was false. The decoder has what checks proved.
     Disputed(Dispute),
     Genuine,
 }
@@ -58,7 +62,8 @@ impl CodedBuffer {
     pub(super) fn new(shape: Shape, now: Instant) -> Self {
         let decoder = Box::new(Decoder::new(shape));
         let check = Check::Open(Vec::new());
-        Self { decoder, check, credit: 0.0, earned: 0.0, renewals: 0, renewed_at: now }
+        let is_misled = false;
+        Self { decoder, check, is_misled, credit: 0.0, earned: 0.0, renewals: 0, renewed_at: now }
     }
 
     /// Empties the buffer for another generation of the same shape.
@@ -113,8 +118,12 @@ impl CodedBuffer {
                 None
             }
             Check::Disputed(dispute) => {
-                let settled =
-                    dispute.is_due().then(|| dispute.settle(rng, is_genuine)).flatten()?;
+                let settled = dispute.is_due().then(|| dispute.settle(rng, is_genuine)).flatten();
+                if dispute.take_misled() {
+                    self.is_misled = true;
+                    self.decoder.clear();
+                }
+                let settled = settled?;
                 // The true symbols take the place of all that was held.
                 self.decoder.load(&settled.symbols).ok()?;
                 self.check = Check::Genuine;
@@ -122,6 +131,42 @@ impl CodedBuffer {
             }
             Check::Genuine => None,
         }
+    }
+
+    fn dispute(&mut self) -> Option<&mut Dispute> {
+        match &mut self.check {
+            Check::Disputed(dispute) => Some(dispute),
+            Check::Open(_) | Check::Genuine => None,
+        }
+    }
+
+    /// Returns whether a check of the generation would help.
+    pub(super) fn wants_check(&mut self) -> bool {
+        self.dispute().is_some_and(|dispute| dispute.wants_check())
+    }
+
+    /// Begins a question for a check of the generation, with a nonce that was drawn just now.
+    pub(super) fn ask(&mut self, nonce: Nonce) {
+        if let Some(dispute) = self.dispute() {
+            dispute.ask(nonce);
+        }
+    }
+
+    /// Judges the packets of the generation by a check of the source. Returns whether any were
+    /// judged.
+    pub(super) fn judge(&mut self, check: &frame::Check) -> bool {
+        let Check::Disputed(dispute) = &mut self.check else { return false };
+        let is_judged = dispute.judge(check.of, check.nonce, &check.sums);
+        // Proven packets may be sent on.
+        if let Some(proven) = dispute.proven().filter(|_| is_judged) {
+            *self.decoder = proven.clone();
+        }
+        is_judged
+    }
+
+    /// Returns whether a check has misled this node since the last call.
+    pub(super) fn take_misled(&mut self) -> bool {
+        core::mem::take(&mut self.is_misled)
     }
 
     /// Allows `credit` packets more, within the bound.

@@ -23,11 +23,12 @@ use coded::CodedBuffer;
 use ncmesh_code::{Field, Shape};
 use ncmesh_engine::blame::Given;
 use ncmesh_engine::file::Manifest;
+use ncmesh_engine::file::check::{GenerationId, Nonce};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::bounded::make_room;
 use ncmesh_engine::toolkit::dispute::Origin;
 use ncmesh_engine::{Filled, TxResult};
-use ncmesh_transfer::frame::DATA;
+use ncmesh_transfer::frame::{Check, DATA};
 use ncmesh_transfer::sink::is_genuine;
 use ncmesh_transfer::transfers::Transfers;
 use ncmesh_wire::{FlowId, NodeId};
@@ -206,6 +207,38 @@ impl Relays {
         coded
             .check(rng, |symbols| is_genuine(manifest, generation, symbols))
             .map(|found| found.given)
+    }
+
+    /// Returns the buffer of a generation that this node forwards coded.
+    fn coded(&mut self, of: GenerationId) -> Option<&mut CodedBuffer> {
+        let relay =
+            self.flows.get_mut(&of.flow).filter(|relay| relay.generation == of.generation)?;
+        match &mut relay.buffer {
+            Buffer::Coded(coded) => Some(coded),
+            Buffer::Stored(_) => None,
+        }
+    }
+
+    /// Returns whether a check of a generation would help.
+    pub(super) fn wants_check(&mut self, of: GenerationId) -> bool {
+        self.coded(of).is_some_and(CodedBuffer::wants_check)
+    }
+
+    /// Begins a question for a check of a generation, with a nonce that was drawn just now.
+    pub(super) fn ask(&mut self, of: GenerationId, nonce: Nonce) {
+        if let Some(coded) = self.coded(of) {
+            coded.ask(nonce);
+        }
+    }
+
+    /// Judges the packets of a generation by a check. Returns whether any were judged.
+    pub(super) fn judge(&mut self, check: &Check) -> bool {
+        self.coded(check.of).is_some_and(|coded| coded.judge(check))
+    }
+
+    /// Returns whether a check of a generation has misled this node since the last call.
+    pub(super) fn take_misled(&mut self, of: GenerationId) -> bool {
+        self.coded(of).is_some_and(CodedBuffer::take_misled)
     }
 
     /// Handles the report of a child of this node.
