@@ -186,7 +186,7 @@ impl Carrier for Cascade {
     }
 
     fn handle_check(&mut self, cx: &mut Context<'_>, transfers: &mut Transfers, check: &Check) {
-        let GenerationId { flow: id, generation: generation } = check.of;
+        let GenerationId { flow: id, generation } = check.of;
         let Some(flow) = self.flows.get_mut(&id).filter(|flow| !flow.held.is_source()) else {
             return;
         };
@@ -546,7 +546,7 @@ impl Cascade {
         };
 
         self.record_check(cx, id, generation, outcome != SinkOutcome::GenerationForged);
-        self.ask_for_check(cx, transfers, GenerationId { flow: id, generation: generation });
+        self.ask_for_check(cx, transfers, GenerationId { flow: id, generation });
         if outcome == SinkOutcome::WriteFailed {
             self.stop_receiving(id);
         }
@@ -616,7 +616,7 @@ impl Cascade {
                 }
             }
 
-            self.ask_for_check(cx, transfers, GenerationId { flow: id, generation: generation });
+            self.ask_for_check(cx, transfers, GenerationId { flow: id, generation });
             return false;
         };
 
@@ -625,7 +625,7 @@ impl Cascade {
         if liars.count() > 0 {
             self.review_parent(cx, id);
         }
-        transfers.checks.drop_question(GenerationId { flow: id, generation: generation });
+        transfers.checks.drop_question(GenerationId { flow: id, generation });
         true
     }
 
