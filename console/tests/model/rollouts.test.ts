@@ -20,7 +20,7 @@ it("tells how far each node is, and why it is no further", () => {
   expect(row!.title).toBe("town 2026.12");
   expect(row!.stage).toBe("stopped");
   const states = Object.fromEntries(row!.nodes.map((node) => [node.name, node]));
-  expect(states["n03"]).toMatchObject({ state: "kept", running: "2026.12", generation: "1" });
+  expect(states["n03"]).toMatchObject({ state: "kept", running: "2026.12", batch: "1" });
   expect(states["n07"]).toMatchObject({
     state: "failed",
     why: "the old version runs after the update",

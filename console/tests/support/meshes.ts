@@ -247,11 +247,11 @@ export function rollout(): Message[] {
       time < 9
         ? "staging at nodes 12, 20"
         : time < 20
-          ? `updating generation ${time < 14 ? 1 : 2} of 3`
+          ? `updating batch ${time < 14 ? 1 : 2} of 3`
           : "stopped: node 7: failed, the old version runs after the update";
-    if (time >= 9) now.generations = 3;
-    if (time >= 9 && time < 20) now.generation = time < 14 ? 1 : 2;
-    else now.generation = null;
+    if (time >= 9) now.batches = 3;
+    if (time >= 9 && time < 20) now.batch = time < 14 ? 1 : 2;
+    else now.batch = null;
     for (const node of now.nodes) {
       const { node: id } = node;
       // One node is off for all the time.
@@ -264,11 +264,11 @@ export function rollout(): Message[] {
       if (id === 12) node.why = "too little space";
       else if (id === 5) node.standing = "has_no_fleet";
       else if (time > 1 + id / 3 && time < 9) node.standing = "staged";
-      const generation = 1 + (id % 3);
+      const batch = 1 + (id % 3);
       if (time >= 9 && node.standing !== "has_no_fleet" && id !== 12) node.batch = batch;
-      if (!node.generation || time < 5 + 4 * generation) continue;
-      if (generation === 3) continue;
-      node.standing = time < 7 + 4 * generation ? "applying" : "kept";
+      if (!node.batch || time < 5 + 4 * batch) continue;
+      if (batch === 3) continue;
+      node.standing = time < 7 + 4 * batch ? "applying" : "kept";
       if (node.standing === "kept") node.running = "2026.12";
       if (id === 7 && time > 16) {
         node.standing = "failed";

@@ -101,7 +101,7 @@ export function draftOf(meta: Meta): Draft {
     rollouts: (meta.rollouts ?? []).map(() => ({
       stage: "pushing",
       waits_for: "",
-      generations: 0,
+      batches: 0,
       nodes: meta.nodes.map(({ id }) => ({ node: id, why: "" })),
     })),
   };

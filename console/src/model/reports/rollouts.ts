@@ -43,8 +43,8 @@ export interface RolloutNodeRow {
   state: string;
   /** Name of the colour of its phase. */
   colour: string;
-  /** Its generation, such as `2`; a dash without one. */
-  generation: string;
+  /** Its batch, such as `2`; a dash without one. */
+  batch: string;
   /** Time since it was heard, s; null if it was not. */
   heard: number | null;
   why: string;
@@ -64,8 +64,8 @@ export interface RolloutRow {
   title: string;
   from: string;
   stage: string;
-  /** The generation that is updated, of how many; empty while none is. */
-  generation: string;
+  /** The batch that is updated, of how many; empty while none is. */
+  batch: string;
   waitsFor: string;
   nodes: RolloutNodeRow[];
   /** Nodes by phase; phases without nodes are left out. */
@@ -108,7 +108,7 @@ export function rolloutRows(run: Run): RolloutRow[] {
       running: node.running ?? "–",
       state: node.standing === null ? "never heard" : words(node.standing),
       colour: phaseColour(node),
-      generation: node.generation === null ? "–" : String(node.generation),
+      batch: node.batch === null ? "–" : String(node.batch),
       heard: node.heard_s === null ? null : Math.max(0, now.time - node.heard_s),
       why: node.why,
     }));
@@ -117,7 +117,7 @@ export function rolloutRows(run: Run): RolloutRow[] {
       title: `${about.name} ${about.version}`,
       from: run.nodeName(about.from),
       stage: words(stage),
-      generation: generation === null ? "" : `generation ${generation} of ${generations}`,
+      batch: batch === null ? "" : `batch ${batch} of ${batches}`,
       waitsFor,
       nodes: nodes.sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true })),
       phases: phasesOf(rollout.nodes),

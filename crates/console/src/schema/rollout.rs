@@ -16,10 +16,10 @@ state! {
         stage: String, "Stage", Plain;
         /// The thing that it waits for, or how it ended, in words.
         waits_for: String, "Waits for", Plain;
-        /// Generation that is updated now, from 1. Unknown while none is.
-        generation: Option<u64>, "Generation", Plain;
-        /// Number of generations, once the release is applied.
-        generations: u64, "Generations", Plain;
+        /// Batch that is updated now, from 1. Unknown while none is.
+        batch: Option<u64>, "Batch", Plain;
+        /// Number of batches, once the release is applied.
+        batches: u64, "Batches", Plain;
         /// Its nodes, by their ids.
         nodes: Vec<RolloutNodeState>, "Nodes", Plain;
     }
@@ -38,8 +38,8 @@ state! {
         standing: Option<String>, "State", Plain;
         /// Why, in words; empty if there is no more to say.
         why: String, "Why", Plain;
-        /// Generation in which it is updated, from 1. Unknown before there are generations.
-        generation: Option<u64>, "Generation", Plain;
+        /// Batch in which it is updated, from 1. Unknown before there are batches.
+        batch: Option<u64>, "Batch", Plain;
         /// Time of the run when it was heard last, s. Unknown if it was not heard since the daemon
         /// started.
         heard_s: Option<f64>, "Heard", Seconds;

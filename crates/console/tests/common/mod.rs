@@ -116,7 +116,7 @@ pub(crate) fn state(time_s: f64, numbers: &[u32]) -> Key {
     };
     let rollout = RolloutState {
         stage: "pushing".into(),
-        generation: is_told.then_some(1),
+        batch: is_told.then_some(1),
         nodes: vec![node],
         ..RolloutState::default()
     };

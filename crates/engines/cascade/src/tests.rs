@@ -323,7 +323,7 @@ fn forged(parent: u16, generation: u32, number: u16, rng: &mut ChaCha8Rng) -> Se
     let packets = g.packets(generation % g.generations());
     let header = DataHeader {
         flow: FLOW,
-        generation % g.generations(),
+        generation: generation % g.generations(),
         packets,
         rank: packets,
         poll: true,
