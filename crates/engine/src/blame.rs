@@ -93,7 +93,8 @@ impl Blame {
         let before = self.entries.get(&node).copied();
         let recent = before.filter(|entry| now.since(entry.at) < AVOIDED);
         let since = recent.map_or(now, |entry| entry.since);
-        let is_to_blame = given.vouched > 0 || now.since(since) >= FINDS_OUT;
+        let is_late = now.since(since) >= FINDS_OUT;
+        let is_to_blame = given.vouched > 0 || is_late;
         let former = before.and_then(|entry| entry.blamed_at);
 
         let entry = Entry {
@@ -101,7 +102,8 @@ impl Blame {
             since,
             at: now,
             blamed_at: if is_to_blame { Some(now) } else { former },
-            last: given,
+            // Lies that it could not know of do not make it worth less.
+            last: if is_late { given } else { Given { unchecked: 0, ..given } },
         };
 
         self.entries.insert(node, entry);
@@ -195,5 +197,12 @@ mod tests {
         let few = Given { genuine: 1, vouched: 9, unchecked: 0 };
         assert!(blame.note(NodeId(1), few, at(31)));
         assert!(blame.is_avoided(NodeId(1), at(31)));
+
+        // One that was lied to, and whose name was taken as well.
+        let lied_to = Given { genuine: 80, vouched: 20, unchecked: 100 };
+        assert!(blame.note(NodeId(2), lied_to, at(40)));
+        assert_eq!(blame.true_share(NodeId(2), at(40)), 0.8);
+        assert!(blame.note(NodeId(2), lied_to, at(42)));
+        assert_eq!(blame.true_share(NodeId(2), at(42)), 0.4);
     }
 }
