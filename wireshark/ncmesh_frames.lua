@@ -125,6 +125,7 @@ return {
                           { "group", "profile", "Profile", "Profile",
                             {
                               { "byte",
+                                { "bits", "profile.framed", "With frame length", 0x40 },
                                 { "bits", "profile.ports", "With ports", 0x20 },
                                 { "bits", "profile.keyed", "With key", 0x10 },
                                 { "bits", "profile.signed", "Signed", 0x08 },
@@ -194,6 +195,9 @@ return {
                                     },
                                   },
                                 },
+                              },
+                              { "when", "profile.framed", 1,
+                                { { "number", "profile.longest_frame", "Longest frame", 2 } },
                               },
                               { "when", "profile.signed", 1,
                                 { { "bytes", "state.signature", "Signature", fixed = 64 } },
@@ -378,9 +382,9 @@ return {
           },
           { "number", "announcement.airtime", "Airtime, %", 1, max = 100 },
           { "number", "announcement.size", "Size, bytes", 8 },
-          { "number", "announcement.generation_size", "Packets of a full generation", 1 },
+          { "number", "announcement.generation", "Packets of a full generation", 1 },
           { "number", "announcement.symbol_size", "Symbol size, bytes", 2 },
-          { "check", "cut", "announcement.size", "announcement.generation_size",
+          { "check", "cut", "announcement.size", "announcement.generation",
             "announcement.symbol_size", "announcement.generations",
           },
           { "bytes", "announcement.root", "Root of the hash tree", fixed = 32 },
@@ -466,8 +470,8 @@ return {
         },
       },
       [2] = { name = "acknowledgment",
-        info = "{flow} of {receiver.node} to {next_hop}: {receiver.state}, complete below generation "
-          .. "{first_missing}",
+        info = "{flow} of {receiver.node} to {next_hop}: {receiver.state}, complete below "
+          .. "generation {first_missing}",
         parts = {
           { "number", "next_hop", "Next hop", 2 },
           { "flow", "flow", "Flow" },
@@ -920,9 +924,9 @@ return {
           },
           { "number", "announcement.airtime", "Airtime, %", 1, max = 100 },
           { "number", "announcement.size", "Size, bytes", 8 },
-          { "number", "announcement.generation_size", "Packets of a full generation", 1 },
+          { "number", "announcement.generation", "Packets of a full generation", 1 },
           { "number", "announcement.symbol_size", "Symbol size, bytes", 2 },
-          { "check", "cut", "announcement.size", "announcement.generation_size",
+          { "check", "cut", "announcement.size", "announcement.generation",
             "announcement.symbol_size", "announcement.generations",
           },
           { "bytes", "announcement.root", "Root of the hash tree", fixed = 32 },
@@ -982,8 +986,8 @@ return {
         },
       },
       [2] = { name = "acknowledgment",
-        info = "{flow} of {receiver.node} to {next_hop}: {receiver.state}, complete below generation "
-          .. "{first_missing}",
+        info = "{flow} of {receiver.node} to {next_hop}: {receiver.state}, complete below "
+          .. "generation {first_missing}",
         parts = {
           { "number", "next_hop", "Next hop", 2 },
           { "flow", "flow", "Flow" },

@@ -610,13 +610,13 @@ stage: string,
  */
 waits_for: string,
 /**
- * Generation that is updated now, from 1. Unknown while none is.
+ * Batch that is updated now, from 1. Unknown while none is.
  */
-generation?: number | null,
+batch?: number | null,
 /**
- * Number of generations, once the release is applied.
+ * Number of batches, once the release is applied.
  */
-generations: number,
+batches: number,
 /**
  * Its nodes, by their ids.
  */
@@ -649,9 +649,9 @@ standing?: string | null,
  */
 why: string,
 /**
- * Generation in which it is updated, from 1. Unknown before there are generations.
+ * Batch in which it is updated, from 1. Unknown before there are batches.
  */
-generation?: number | null,
+batch?: number | null,
 /**
  * Time of the run when it was heard last, s. Unknown if it was not heard since the daemon started.
  */
@@ -1040,13 +1040,13 @@ stage?: string,
  */
 waits_for?: string,
 /**
- * Generation that is updated now, from 1. Unknown while none is.
+ * Batch that is updated now, from 1. Unknown while none is.
  */
-generation?: number | null,
+batch?: number | null,
 /**
- * Number of generations, once the release is applied.
+ * Number of batches, once the release is applied.
  */
-generations?: number,
+batches?: number,
 /**
  * Its nodes, by their ids.
  */
@@ -1079,9 +1079,9 @@ standing?: string | null,
  */
 why?: string,
 /**
- * Generation in which it is updated, from 1. Unknown before there are generations.
+ * Batch in which it is updated, from 1. Unknown before there are batches.
  */
-generation?: number | null,
+batch?: number | null,
 /**
  * Time of the run when it was heard last, s. Unknown if it was not heard since the daemon started.
  */
@@ -1372,7 +1372,7 @@ model: string | null,
 running: string | null,
 standing: string | null,
 why: string,
-generation: number | null,
+batch: number | null,
 heard_s: number | null,
 };
 
@@ -1384,7 +1384,7 @@ export const ROLLOUTNODE_FIELDS: readonly Field[] = [
   { name: "running", title: "Running", unit: "", rule: "value", of: null },
   { name: "standing", title: "State", unit: "", rule: "value", of: null },
   { name: "why", title: "Why", unit: "", rule: "value", of: null },
-  { name: "generation", title: "Generation", unit: "", rule: "value", of: null },
+  { name: "batch", title: "Batch", unit: "", rule: "value", of: null },
   { name: "heard_s", title: "Heard", unit: "seconds", rule: "value", of: null },
 ];
 
@@ -1394,8 +1394,8 @@ export const ROLLOUTNODE_FIELDS: readonly Field[] = [
 export type RolloutNow = {
 stage: string,
 waits_for: string,
-generation: number | null,
-generations: number,
+batch: number | null,
+batches: number,
 nodes: RolloutNodeNow[],
 };
 
@@ -1405,8 +1405,8 @@ nodes: RolloutNodeNow[],
 export const ROLLOUT_FIELDS: readonly Field[] = [
   { name: "stage", title: "Stage", unit: "", rule: "value", of: null },
   { name: "waits_for", title: "Waits for", unit: "", rule: "value", of: null },
-  { name: "generation", title: "Generation", unit: "", rule: "value", of: null },
-  { name: "generations", title: "Generations", unit: "", rule: "value", of: null },
+  { name: "batch", title: "Batch", unit: "", rule: "value", of: null },
+  { name: "batches", title: "Batches", unit: "", rule: "value", of: null },
   { name: "nodes", title: "Nodes", unit: "", rule: "members", of: ROLLOUTNODE_FIELDS },
 ];
 
