@@ -253,7 +253,7 @@ bench:
 	$(CARGO) bench --workspace
 	bench/ns3/compare
 
-# What a change may have made slower, beside what needs no other program, in five minutes.
+# Figures that a change may have made worse and that need no other program, in five minutes.
 bench-quick:
 	bench/quick
 

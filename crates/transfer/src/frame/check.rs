@@ -45,7 +45,12 @@ frame! {
         verifier,
         of: GenerationId { flow, generation },
         nonce: Nonce(nonce),
-    } => CheckRequest { next_hop, verifier, of: GenerationId { flow, generation }, nonce: Nonce(nonce) } {
+    } => CheckRequest {
+        next_hop,
+        verifier,
+        of: GenerationId { flow, generation },
+        nonce: Nonce(nonce),
+    } {
         /// the node that passes it on; others ignore it
         next_hop: NodeId = field("next_hop", "Next hop"),
         /// the node that asks
@@ -66,7 +71,13 @@ frame! {
         of: GenerationId { flow, generation },
         nonce: Nonce(nonce),
         sums,
-    } => Check { next_hop, verifier, of: GenerationId { flow, generation }, nonce: Nonce(nonce), sums } {
+    } => Check {
+        next_hop,
+        verifier,
+        of: GenerationId { flow, generation },
+        nonce: Nonce(nonce),
+        sums,
+    } {
         /// the node that passes it on; others ignore it
         next_hop: NodeId = field("next_hop", "Next hop"),
         /// the node that asked
