@@ -222,9 +222,6 @@ mod tests {
         }
         assert!(message(&error(8), Problem::NoRoute).is_some(), "an echo is no error");
         assert!(message(&error_v6(128), Problem::NoRoute).is_some());
-        let mut may_be_cut = udp_v4("10.0.0.1", "10.0.0.2", 1400);
-        may_be_cut[6] &= !0x40;
-        assert_eq!(message(&may_be_cut, Problem::TooBig(1300)), None);
     }
 
     proptest! {

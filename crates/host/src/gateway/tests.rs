@@ -92,7 +92,7 @@ fn gateway() -> (Gateway, FakeMesh) {
 fn the_host_learns_what_length_a_node_on_the_way_takes() {
     let (mut gateway, mut mesh) = gateway();
     mesh.longest = Some(1300);
-    for len in [1272, 1273] {
+    for len in [1280, 1281] {
         gateway.handle_outbound(udp_v4("10.44.0.1", "10.44.0.5", len), &mut mesh, at(0));
     }
     assert_eq!(mesh.sent.len(), 1);
@@ -107,7 +107,7 @@ fn padded_packets_have_few_lengths_and_arrive_as_they_were() {
     let mut mesh = FakeMesh { room: 100, ..FakeMesh::default() };
     let mut gateway = Gateway::new(padding);
     let packets: Vec<Vec<u8>> =
-        [0, 101, 900, 1200, 1372].map(|len| udp_v4("10.44.0.1", "10.44.0.5", len)).into();
+        [0, 120, 900, 1200, 1380].map(|len| udp_v4("10.44.0.1", "10.44.0.5", len)).into();
     for packet in &packets {
         gateway.handle_outbound(packet.clone(), &mut mesh, at(0));
     }
