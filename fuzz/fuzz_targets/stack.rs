@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use ncmesh_engine::Event;
-use ncmesh_engine::file::{Allowance, GenerationSet, FileLimits, Manifest, Outgoing, merkle};
+use ncmesh_engine::file::{Allowance, FileLimits, GenerationSet, Manifest, Outgoing, merkle};
 use ncmesh_engine::registry::{Scheme, ServiceKind};
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;

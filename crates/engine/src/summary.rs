@@ -11,7 +11,7 @@ pub struct Summary {
     pub kind: &'static str,
     /// The transfer or flow it belongs to.
     pub flow: Option<FlowId>,
-    /// The generation or generation that is coded in it.
+    /// The generation that is coded in it.
     pub generation: Option<u32>,
 }
 

@@ -263,7 +263,7 @@ impl<R: Radio> Loop<R> {
                 self.radios.look_at_carriers(&mut self.node);
             }
             Some(packets) = self.ingress.recv() => {
-                // A port hands on what it has in generations.
+                // A port hands on what it has in batches.
                 self.node.with_streams(|streams, moment| {
                     packets.into_iter().for_each(|packet| streams.handle_ingress(packet, moment));
                 });

@@ -204,10 +204,8 @@ impl Active<'_> {
     pub fn geometry_for(&mut self, scheme: Scheme, size: u64) -> Result<Geometry, SendError> {
         // Every node has to be able to pass the packets on.
         let carried = self.stack.carried();
-        self.with_any(scheme.index(), carried, |engine, cx| match engine {
-            AnyEngine::File(file) => file.geometry_for(cx, size),
-            AnyEngine::Tunnel(_) | AnyEngine::Stream(_) => Err(SendError::UnknownScheme),
-        })
+        self.with_file(scheme.index(), carried, |file, cx| file.geometry_for(cx, size))
+            .ok_or(SendError::UnknownScheme)?
     }
 
     /// Offers a file to its receivers by `scheme`.
@@ -216,7 +214,7 @@ impl Active<'_> {
     /// [`SendError`] if it cannot be offered, or the scheme is of another service.
     pub fn send_file(&mut self, scheme: Scheme, outgoing: Outgoing) -> Result<(), SendError> {
         let flow = outgoing.manifest.flow;
-        self.with_file(scheme.index(), |file, cx| file.send(cx, outgoing))
+        self.with_file(scheme.index(), self.stack.mtu, |file, cx| file.send(cx, outgoing))
             .ok_or(SendError::UnknownScheme)??;
         self.stack.transfers.insert(flow, scheme.index(), &self.stack.engines);
         Ok(())
@@ -722,15 +720,16 @@ impl Active<'_> {
         call: impl FnOnce(&mut dyn FileEngine, &mut Context<'_>) -> R,
     ) -> Option<R> {
         let index = self.stack.transfers.engine(flow)?;
-        self.with_file(index, call)
+        self.with_file(index, self.stack.mtu, call)
     }
 
     fn with_file<R>(
         &mut self,
         index: usize,
+        mtu: usize,
         call: impl FnOnce(&mut dyn FileEngine, &mut Context<'_>) -> R,
     ) -> Option<R> {
-        self.with_any(index, self.stack.mtu, |engine, cx| match engine {
+        self.with_any(index, mtu, |engine, cx| match engine {
             AnyEngine::File(file) => Some(call(file.as_mut(), cx)),
             AnyEngine::Tunnel(_) | AnyEngine::Stream(_) => None,
         })

@@ -11,8 +11,8 @@ use std::ops::RangeInclusive;
 
 /// Length of a nonce, bytes.
 pub const NONCE_LEN: usize = 16;
-/// Sums of each packet in a check. A false packet passes 8 of them once in 2^64 times. There are
-/// fewer where a frame has no room for so many.
+/// Sums of each packet in a check. A false packet passes 8 of them once in 2^64 times. A frame that
+/// has no room for 8 has fewer.
 pub const COLUMNS: RangeInclusive<usize> = 4..=8;
 
 /// Random number of one question for a check.

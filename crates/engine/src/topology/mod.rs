@@ -408,10 +408,10 @@ impl Topology {
 
     /// Returns the node whose longest frame is the shortest, if any node tells its own.
     fn shortest_told(&self) -> Option<(NodeId, u16)> {
-        let told = |state: &LinkState| state.profile.longest_frame;
-        self.states().find_map(|(_, state)| told(state))?;
-        let all = self.states().map(|(node, state)| (node, told(state).unwrap_or(USUAL_FRAME)));
-        all.min_by_key(|(_, longest)| *longest)
+        let told = || self.states().map(|(node, state)| (node, state.profile.longest_frame));
+        let is_told = told().any(|(_, longest)| longest.is_some());
+        let all = told().map(|(node, longest)| (node, longest.unwrap_or(USUAL_FRAME)));
+        all.min_by_key(|(_, longest)| *longest).filter(|_| is_told)
     }
 
     /// Stores or removes the state of a node, and changes the graph accordingly.

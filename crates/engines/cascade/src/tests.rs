@@ -85,7 +85,7 @@ struct Net {
     hostile: BTreeMap<NodeId, Hostile>,
     /// Two nodes between which somebody passes on short frames alone.
     wormhole: Option<[NodeId; 2]>,
-    /// One in so many data packets is followed by a false one of the same sender.
+    /// A false packet follows a data packet of the same sender with a chance of 1 in this.
     lies: Option<u32>,
     /// Nodes of an earlier release, which know no checks.
     older: BTreeSet<NodeId>,
@@ -443,8 +443,8 @@ fn forged_packets_cost_no_more_than_the_generations_they_meet() {
     }
 }
 
-/// Returns how long a file takes over two hops where one in so many packets is followed by a false
-/// one under the same name, and what nodes 2 and 3 sent of a kind.
+/// Returns how long a file takes over two hops beside false packets, as many as `lies` says, and
+/// how many frames of a kind nodes 2 and 3 sent.
 fn beside_lies(lies: Option<u32>, older: &[u16], seed: u64, kind: u8) -> (f64, u32) {
     let mut net = Net::new(&line(&[0.9, 0.9]), &[3], seed);
     net.lies = lies;

@@ -77,7 +77,7 @@ pub enum ParameterError {
     },
     /// d_max is too small to keep queues bounded.
     #[error("d_max = {d_max}: needed is at least A_max + mu_max = {a_max} + {mu_max} (II-A)")]
-    SmallGeneration {
+    SmallBatch {
         /// As it was given.
         d_max: u32,
         /// The most packets that enter a source in a slot.
@@ -157,7 +157,7 @@ impl Parameters {
         // would grow without bound.
         let Self { v, d_max, a_max, mu_max, nu_max, w, zeta, theta, .. } = self;
         if d_max < a_max.saturating_add(mu_max) {
-            return Err(ParameterError::SmallGeneration { d_max, a_max, mu_max });
+            return Err(ParameterError::SmallBatch { d_max, a_max, mu_max });
         }
 
         // Virtual queues must be able to fall by nu_max from their central value without ending

@@ -11,8 +11,8 @@ const LENGTHS: [usize; 3] = [128, 512, 1024];
 /// Returns a packet with zeros behind it up to the next of the lengths, of which `longest` is the
 /// greatest. A packet that is longer stays as it is.
 pub(super) fn padded(packet: &[u8], longest: usize) -> Vec<u8> {
-    let lengths = LENGTHS.into_iter().filter(|length| *length < longest).chain([longest]);
-    let fits = lengths.into_iter().find(|length| *length >= packet.len());
+    let mut lengths = LENGTHS.into_iter().filter(|length| *length < longest).chain([longest]);
+    let fits = lengths.find(|length| *length >= packet.len());
     let mut padded = packet.to_vec();
     padded.resize(fits.unwrap_or(packet.len()), 0);
     padded

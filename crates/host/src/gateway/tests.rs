@@ -115,10 +115,11 @@ fn padded_packets_have_few_lengths_and_arrive_as_they_were() {
     assert_eq!(lengths, [128, 512, 1024, MTU, MTU]);
 
     // A node without padding takes the zeros off.
-    let barn = [("10.44.0.1/32".parse().unwrap(), Target::Id(BARN))];
-    let other = ["10.44.0.5".parse().unwrap()];
-    let (addresses, routes) = (other.into(), barn.into());
-    let mut there = Gateway::new(GatewayConfig { addresses, routes, ..config() });
+    let mut there = Gateway::new(GatewayConfig {
+        addresses: ["10.44.0.5".parse().unwrap()].into(),
+        routes: [("10.44.0.1/32".parse().unwrap(), Target::Id(BARN))].into(),
+        ..config()
+    });
     for (_, packet) in mesh.sent.drain(..) {
         there.handle_inbound(BARN, packet, &FakeMesh::default(), at(1));
     }

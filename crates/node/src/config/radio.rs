@@ -2,6 +2,7 @@
 
 use crate::etherd::datagram::Token;
 use ncmesh_engine::settings::{Declared, Kind, Mismatch, Section, Toml, Value};
+use ncmesh_engine::topology::USUAL_FRAME;
 use ncmesh_stack::MTUS;
 use serde::de::{Deserialize, Deserializer, Error};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -123,9 +124,9 @@ ncmesh_engine::settings! {
         /// kernel does not tell the rate that was set before, so at its end the daemon sets the
         /// lowest one of the band, which is the default of Linux. `"leave"` changes nothing.
         pub broadcast_rate: BroadcastRate = BroadcastRate::Leave, allowed BROADCAST_RATES;
-        /// Length of the largest frame: at most the interface's MTU with
-        /// `link`, 28 bytes less with `udp`, 48 less over IPv6.
-        pub mtu: usize = 1472, within MTUS, unit "bytes";
+        /// Length of the largest frame: at most the interface's MTU with `link`, 28 bytes less with
+        /// `udp`, 48 less over IPv6.
+        pub mtu: usize = USUAL_FRAME.into(), within MTUS, unit "bytes";
     }
 }
 
