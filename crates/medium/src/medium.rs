@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::air::Air;
 use crate::channel::{Channel, LinkChannel, RadioChannel};
-use crate::config::{ChannelConfig, MacConfig, MediumConfig};
+use crate::config::{BIT_RATES, ChannelConfig, MacConfig, MediumConfig};
 use crate::error::MediumError;
 use crate::mac::{Context, Dcf, Mac, Slotted};
 use crate::power::Power;
@@ -183,6 +183,20 @@ impl Medium {
     pub fn set_weight(&mut self, radio: RadioId, weight: u32) -> Result<(), MediumError> {
         let index = self.index_of(radio)?;
         self.mac.set_weight(index, weight);
+        Ok(())
+    }
+
+    /// Sets the rate at which `radio` sends frames that it supplies from now on, over links that
+    /// have none of their own. At first it is the medium's. Slotted access knows one rate only.
+    ///
+    /// # Errors
+    /// [`MediumError::UnknownRadio`], [`MediumError::BadBitRate`].
+    pub fn set_rate(&mut self, radio: RadioId, bit_rate_bps: u64) -> Result<(), MediumError> {
+        let index = self.index_of(radio)?;
+        if !BIT_RATES.contains(&bit_rate_bps) {
+            return Err(MediumError::BadBitRate { bit_rate_bps });
+        }
+        self.mac.set_rate(index, bit_rate_bps);
         Ok(())
     }
 

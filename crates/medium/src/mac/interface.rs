@@ -16,6 +16,9 @@ pub(crate) trait Mac {
     /// Sets the weight of `radio` in the order of slots.
     fn set_weight(&mut self, _radio: usize, _weight: u32) {}
 
+    /// Sets the rate of frames of `radio`, bit/s.
+    fn set_rate(&mut self, _radio: usize, _bit_rate_bps: u64) {}
+
     /// Withdraws the request of `radio`. A grant that was already given remains.
     fn withdraw(&mut self, radio: usize);
 

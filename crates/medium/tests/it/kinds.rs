@@ -58,6 +58,24 @@ fn a_link_has_its_own_rate_for_unicast_only() {
 }
 
 #[test]
+fn a_radio_has_a_rate_of_its_own_from_when_it_is_set() {
+    let mut medium = Medium::new(config(1, 2, LinkKind::Air { bit_rate_bps: 1_000_000 })).unwrap();
+    let airtime = |medium: &mut Medium, access| report(&one_frame(medium, access)).1;
+    // 136 bytes: 192 us and 544 at 2 Mbit/s, 99 at 11, 1,088 at 1.
+    assert_eq!(airtime(&mut medium, Access::Broadcast), 736 * US);
+    medium.set_rate(RadioId(1), 11_000_000).unwrap();
+    assert_eq!(airtime(&mut medium, Access::Broadcast), 291 * US);
+    assert_eq!(airtime(&mut medium, Access::Unicast(RadioId(0))), 291 * US);
+    // A link's own rate stays.
+    assert_eq!(airtime(&mut medium, Access::Unicast(RadioId(2))), 1_280 * US);
+
+    let slow = medium.set_rate(RadioId(1), 10).unwrap_err();
+    assert_eq!(slow, MediumError::BadBitRate { bit_rate_bps: 10 });
+    let unknown = MediumError::UnknownRadio { radio: RadioId(4), radios: 4 };
+    assert_eq!(medium.set_rate(RadioId(4), 2_000_000), Err(unknown));
+}
+
+#[test]
 fn a_cable_delivers_to_its_end_alone_and_broadcasts_go_by_it_too() {
     let mut medium =
         Medium::new(config(1, 3, LinkKind::Wire { bit_rate_bps: 100_000_000 })).unwrap();

@@ -47,7 +47,7 @@ impl Dcf {
         let timing = self.timing;
         let rate_bps = self.rate_bps(radio, Access::Unicast(RadioId(to)));
         let data_ns = self.phy.airtime_ns(bytes, rate_bps);
-        let nav_ns = 3 * timing.sifs_ns + 2 * timing.response_ns + data_ns;
+        let nav_ns = 3 * timing.sifs_ns + 2 * self.response_ns(radio) + data_ns;
 
         let station = &mut self.stations[radio];
         station.state = State::Transmitting;
@@ -69,6 +69,7 @@ impl Dcf {
             return;
         };
         let rate_bps = self.rate_bps(radio, access);
+        let response_ns = self.response_ns(radio);
         let station = &mut self.stations[radio];
         let Some(outgoing) = &mut station.outgoing else {
             return;
@@ -82,7 +83,7 @@ impl Dcf {
         // The Duration field: nothing follows a broadcast frame.
         let nav_ns = match access {
             Access::Broadcast => 0,
-            Access::Unicast(_) => self.timing.sifs_ns + self.timing.response_ns,
+            Access::Unicast(_) => self.timing.sifs_ns + response_ns,
         };
 
         let frame = Arc::clone(&outgoing.frame);
@@ -107,7 +108,7 @@ impl Dcf {
             Response::Ack => counters.acks_sent += 1,
         }
         let payload = Payload::Response { kind, to, attempt };
-        let airtime_ns = self.timing.response_ns;
+        let airtime_ns = self.response_ns(to);
         self.transmit(context, Transmission { sender: from, payload, airtime_ns, nav_ns });
     }
 
@@ -138,7 +139,7 @@ impl Dcf {
                 if includes(receptions, to) {
                     // The CTS reserves what remains of the exchange after it.
                     let nav_ns =
-                        transmission.nav_ns - self.timing.sifs_ns - self.timing.response_ns;
+                        transmission.nav_ns - self.timing.sifs_ns - self.response_ns(sender);
                     let kind = Response::Cts;
                     let cts = PendingResponse { kind, from: to, to: sender, attempt, nav_ns };
                     self.schedule_response(now_ns, cts);

@@ -71,14 +71,11 @@ struct PendingResponse {
 struct Timing {
     sifs_ns: u64,
     rts_ns: u64,
-    /// Airtime of a CTS, and of an ACK.
-    response_ns: u64,
 }
 
 /// The stations of one medium.
 pub(crate) struct Dcf {
     phy: Phy,
-    bit_rate_bps: u64,
     /// Links with a rate of their own, and cables.
     links: BTreeMap<(RadioId, RadioId), LinkKind>,
     mac_overhead_bytes: usize,
@@ -107,17 +104,15 @@ impl Dcf {
     ) -> Self {
         let phy = config.phy;
         let rate_bps = config.bit_rate_bps;
-        let station = |radio| Station::new(config.seed, radio, phy.cw_min);
+        let station = |radio| Station::new(config.seed, radio, phy.cw_min, rate_bps);
 
         Self {
             phy,
-            bit_rate_bps: rate_bps,
             links: config.links.clone(),
             mac_overhead_bytes: config.mac_overhead_bytes,
             timing: Timing {
                 sifs_ns: phy.sifs_ns,
                 rts_ns: phy.control_airtime_ns(RTS_BYTES, rate_bps),
-                response_ns: phy.ack_airtime_ns(rate_bps),
             },
             rts_threshold_bytes,
             retry_limit: config.retry_limit,
@@ -235,6 +230,10 @@ impl Mac for Dcf {
             station.state = State::Backoff;
             self.contention.start(radio, slots, context.now_ns);
         }
+    }
+
+    fn set_rate(&mut self, radio: usize, bit_rate_bps: u64) {
+        self.stations[radio].bit_rate_bps = bit_rate_bps;
     }
 
     fn withdraw(&mut self, radio: usize) {

@@ -82,23 +82,26 @@ pub(super) struct Station {
     pub(super) outgoing: Option<Outgoing>,
     /// The backoff is drawn from `0..=contention_window` slots.
     pub(super) contention_window: u32,
+    /// Rate of its frames over links without one of their own, bit/s.
+    pub(super) bit_rate_bps: u64,
     rng: ChaCha8Rng,
 }
 
 impl Station {
     /// Creates the idle station of `radio`.
-    pub(super) fn new(seed: u64, radio: usize, cw_min: u32) -> Self {
+    pub(super) fn new(seed: u64, radio: usize, cw_min: u32, bit_rate_bps: u64) -> Self {
         let rng = stream(seed, Purpose::Backoff, radio);
         Self {
             requested: false,
             state: State::Idle,
             outgoing: None,
             contention_window: cw_min,
+            bit_rate_bps,
             rng,
         }
     }
 
-    /// Returns to idle. The random stream continues.
+    /// Returns to idle. The random stream continues, and the rate stays.
     pub(super) fn reset(&mut self, cw_min: u32) {
         self.requested = false;
         self.state = State::Idle;

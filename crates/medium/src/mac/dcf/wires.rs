@@ -20,7 +20,7 @@ impl Dcf {
     pub(super) fn rate_bps(&self, radio: usize, access: Access) -> u64 {
         match self.link(radio, access) {
             Some(LinkKind::Air { bit_rate_bps }) => bit_rate_bps,
-            _ => self.bit_rate_bps,
+            _ => self.stations[radio].bit_rate_bps,
         }
     }
 
@@ -31,6 +31,11 @@ impl Dcf {
             Some(LinkKind::Wire { bit_rate_bps }) => Some(bit_rate_bps),
             _ => None,
         }
+    }
+
+    /// Returns the airtime of a CTS or ACK for a frame of `radio`, ns.
+    pub(super) fn response_ns(&self, radio: usize) -> u64 {
+        self.phy.ack_airtime_ns(self.stations[radio].bit_rate_bps)
     }
 
     /// Returns the kind of the link that a unicast frame uses, if it has settings of its own.
