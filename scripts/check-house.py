@@ -49,7 +49,7 @@ LAYERS = [
     {"ncmesh-engines", "ncmesh-stack", "ncmesh-web"},
     {"ncmesh-host"},
     {"ncmesh-sim", "ncmesh-node"},
-    {"ncmesh-lab"},
+    {"ncmesh-lab", "ncmesh-hwsim"},
     {"ncmesh", "ncmesh-ffi", "ncmesh-py"},
 ]
 

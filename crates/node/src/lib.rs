@@ -11,6 +11,7 @@ pub mod daemon;
 mod durable;
 mod error;
 pub mod etherd;
+pub mod generic_netlink;
 pub mod identity;
 pub mod node;
 pub mod radio;
