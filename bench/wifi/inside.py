@@ -19,90 +19,33 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from radios import PATIENCE, Radio, run, wait
+
 NCMESH, EXPECTED, WORDS = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
 TMP = Path("/tmp/wifi")
 KEY = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 NAMES = ["a", "b", "c"]
 # Groups of radios that hear each other, as bits.
 GROUPS = [1, 3, 2]
-CELL = "02:ca:fe:00:00:01"
 # Time within which a mesh has recovered, s. The machine is emulated, and so slow that its own
 # share of that is large.
 RECOVERY = 10.0
-PATIENCE = 90.0
 # Files whose packets are counted, for one alone varies by a tenth.
 FILES = 3
 
 
-def run(*command: str, check: bool = True) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    if check and done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def wait(what: str, is_done: Callable[[], bool], limit: float = PATIENCE) -> float:
-    """Waits until something holds. Returns the time it took, s."""
-    start = time.monotonic()
-    while not is_done():
-        if time.monotonic() > start + limit:
-            raise RuntimeError(f"waited {limit:.0f} s in vain: {what}")
-        time.sleep(0.2)
-    return time.monotonic() - start
-
-
-class Node:
+class Node(Radio):
     """A radio with its namespace, and a daemon."""
 
     def __init__(self, index: int, kind: str) -> None:
-        self.index, self.kind, self.name = index, kind, NAMES[index]
-        self.device = f"wlan{index}"
+        super().__init__(index, NAMES[index], kind)
         self.dir = TMP / self.name
         self.process: subprocess.Popen[bytes] | None = None
 
-    # ---- the radio
-
-    def inside(self, *command: str, check: bool = True) -> str:
-        return run("ip", "netns", "exec", self.name, *command, check=check)
-
     def plug(self) -> None:
-        """Puts the radio into a namespace of its own, and into the cell."""
-        run("ip", "netns", "add", self.name)
-        # Phys are numbered on when the module is loaded again; interfaces are not.
-        phy = Path(f"/sys/class/net/{self.device}/phy80211/name").read_text().strip()
-        run("iw", "phy", phy, "set", "netns", "name", self.name)
-        group = Path(f"/sys/kernel/debug/ieee80211/{phy}/hwsim/group")
+        group = Path(f"/sys/kernel/debug/ieee80211/{self.phy()}/hwsim/group")
         group.write_text(str(GROUPS[self.index]))
-        self.inside("iw", "dev", self.device, "set", "type", "ibss" if self.is_ibss() else "mp")
-        self.up()
-        self.join()
-        self.address()
-
-    def is_ibss(self) -> bool:
-        return self.kind == "ibss"
-
-    def up(self) -> None:
-        self.inside("ip", "link", "set", self.device, "up")
-
-    def down(self) -> None:
-        self.inside("ip", "link", "set", self.device, "down")
-
-    def join(self) -> None:
-        cell = ["iw", "dev", self.device]
-        if self.is_ibss():
-            # Without block acknowledgments: mac80211 keeps a peer's reorder window while the peer
-            # is away, and drops its unicast frames afterwards, for their numbers begin anew.
-            self.inside(*cell, "ibss", "join", "ncmesh", "2412", "NOHT", "fixed-freq", CELL)
-        else:
-            self.inside(*cell, "mesh", "join", "ncmesh", "freq", "2412")
-            self.inside(*cell, "set", "mesh_param", "mesh_fwding", "0")
-
-    def leave(self) -> None:
-        self.inside("iw", "dev", self.device, "ibss" if self.is_ibss() else "mesh", "leave")
-
-    def address(self) -> None:
-        own = f"10.77.0.{self.index + 1}/24"
-        self.inside("ip", "address", "add", own, "broadcast", "+", "dev", self.device)
+        super().plug()
 
     def lose(self, percent: int) -> None:
         self.inside("nft", "flush", "ruleset")
