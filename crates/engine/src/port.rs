@@ -6,7 +6,7 @@
 
 use core::ops::{Index, IndexMut};
 use ncmesh_wire::NodeId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most ports of a node. Bounds what is kept for each neighbour and each engine.
 pub const MAX_PORTS: usize = 8;
@@ -37,6 +37,8 @@ impl Port {
 pub struct Ways {
     /// Neighbours that are reached by another port than the first.
     others: BTreeMap<NodeId, Port>,
+    /// Neighbours that unicast serves much faster than broadcasts.
+    by_unicast: BTreeSet<NodeId>,
 }
 
 impl Ways {
@@ -45,16 +47,21 @@ impl Ways {
     pub fn port_to(&self, node: NodeId) -> Port {
         self.others.get(&node).copied().unwrap_or_default()
     }
+
+    /// Sets the neighbours that unicast serves much faster than broadcasts.
+    pub fn set_by_unicast(&mut self, neighbours: BTreeSet<NodeId>) {
+        self.by_unicast = neighbours;
+    }
 }
 
 impl FromIterator<(NodeId, Port)> for Ways {
     fn from_iter<T: IntoIterator<Item = (NodeId, Port)>>(ways: T) -> Self {
         let others = ways.into_iter().filter(|(_, port)| *port != Port::FIRST);
-        Self { others: others.collect() }
+        Self { others: others.collect(), by_unicast: BTreeSet::new() }
     }
 }
 
-static NO_OTHERS: Ways = Ways { others: BTreeMap::new() };
+static NO_OTHERS: Ways = Ways { others: BTreeMap::new(), by_unicast: BTreeSet::new() };
 
 /// The port that a call to an engine is about, and the way to each neighbour.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +80,13 @@ impl At<'_> {
     #[must_use]
     pub fn reaches(self, node: NodeId) -> bool {
         self.ways.port_to(node) == self.port
+    }
+
+    /// Returns whether a frame for this neighbour alone is to go by unicast: the driver shows that
+    /// it carries frames there much faster than broadcasts. Nobody else hears such a frame.
+    #[must_use]
+    pub fn prefers_unicast(self, node: NodeId) -> bool {
+        self.ways.by_unicast.contains(&node)
     }
 }
 

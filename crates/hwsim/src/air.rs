@@ -84,7 +84,7 @@ impl Air {
 
     /// Takes a message of the kernel. Adds those for it to `answers`.
     pub fn handle_message(&mut self, now_ns: u64, message: &[u8], answers: &mut Vec<Vec<u8>>) {
-        // What the medium owes from before comes first, so that the frame is not sent in its past.
+        // Events from before come first, so that the frame is not sent in the past of the medium.
         self.handle_timeout(now_ns, answers);
         let Some(sent) = Sent::parse(message) else {
             self.counts.garbled += 1;

@@ -56,7 +56,7 @@ enum Failure {
     Socket(#[from] io::Error),
 }
 
-/// What is printed at the end.
+/// Counters that are printed at the end.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]

@@ -116,7 +116,7 @@ impl Sent {
     }
 }
 
-/// What became of a frame.
+/// Outcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     /// Whether its receiver acknowledged it.
@@ -182,7 +182,7 @@ fn rate(rates: &[u8], kinds: &[u8], at: usize) -> Rate {
 pub(crate) mod tests {
     use super::*;
 
-    /// What the kernel's message of a frame says.
+    /// Contents of the kernel's message of a frame.
     pub(crate) struct Written<'a> {
         pub(crate) radio: u8,
         pub(crate) frame: &'a [u8],

@@ -48,7 +48,7 @@ pub struct Attribute<'a> {
 /// Returns the number that the family of this name has in messages.
 ///
 /// # Errors
-/// Those of the socket, and [`io::ErrorKind::Unsupported`] if the kernel has no such family.
+/// Any of the socket, and [`io::ErrorKind::Unsupported`] if the kernel has no such family.
 pub fn family(socket: &Socket, name: &str) -> io::Result<u16> {
     let header = Header { kind: CONTROLLER, flags: NLM_F_REQUEST, command: GET_FAMILY };
     let name = [name.as_bytes(), &[0]].concat();

@@ -6,6 +6,7 @@
 
 use crate::control::{self, Arrival};
 use crate::link::FrameHeard;
+use crate::links::Unicast;
 use crate::pairs::End;
 use crate::peers::Trust;
 use crate::port::{OnAir, Origin, PortState, Waiting};
@@ -76,6 +77,14 @@ impl Active<'_> {
                 self.give_up(origin);
             }
         }
+    }
+
+    /// Notes which neighbours unicast serves much faster than broadcasts on a port, as its driver
+    /// shows.
+    pub fn set_unicast(&mut self, port: Port, unicast: Unicast) {
+        let stack = &mut *self.stack;
+        stack.control.links.set_unicast(port, unicast);
+        stack.ways = stack.control.links.choose_ways(stack.now);
     }
 
     /// Handles a datagram from the radio. Returns its sender if it is another node's, authentic,

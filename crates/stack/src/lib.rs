@@ -31,6 +31,7 @@ mod usage;
 mod tests;
 
 pub use config::{ConfigError, MTUS, StackConfig};
+pub use links::Unicast;
 pub use share::CarrierTime;
 pub use stack::{Active, Stack, Transmission};
 pub use usage::{ControlUsage, Usage};

@@ -9,13 +9,25 @@
 use crate::link::{HeardBack, Link, MAX_HEARD_BACK, OnPort};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::hop::{Choice, ChoicePolicy, Ways as Lengths};
-use ncmesh_engine::{Port, Ways};
-use ncmesh_wire::{NodeId, StartId, Versions};
+use ncmesh_engine::{PerPort, Port, Ways};
+use ncmesh_wire::{NodeId, RadioAddress, StartId, Versions};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// When another way to a neighbour takes the place of the present one. What is on its way by the
 /// old one may arrive after what goes by the new one.
 const CHOICE: ChoicePolicy = ChoicePolicy { better: 1.3, lasting: Duration::from_secs(2) };
+
+/// Neighbours on a port that unicast serves much faster than broadcasts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Unicast {
+    /// None, as far as is known.
+    #[default]
+    Nobody,
+    /// All, for a trial.
+    Everyone,
+    /// All with these addresses.
+    These(BTreeSet<RadioAddress>),
+}
 
 /// Link measurement on all ports.
 #[derive(Debug)]
@@ -26,6 +38,7 @@ pub(crate) struct Links {
     chosen: BTreeMap<NodeId, Chosen>,
     /// Number of each port's channel, from 1. Ports that share a channel have the same.
     channels: Vec<u8>,
+    unicast: PerPort<Unicast>,
 }
 
 /// A port on which a neighbour is heard.
@@ -55,7 +68,13 @@ pub(crate) struct Review {
 impl Links {
     /// Returns the links of a node with one port.
     pub(crate) fn new(first: Link) -> Self {
-        Self { ports: vec![first], lost: Vec::new(), chosen: BTreeMap::new(), channels: vec![1] }
+        Self {
+            ports: vec![first],
+            lost: Vec::new(),
+            chosen: BTreeMap::new(),
+            channels: vec![1],
+            unicast: PerPort::default(),
+        }
     }
 
     /// Adds a port, on a channel of its own.
@@ -231,10 +250,32 @@ impl Links {
 
     /// Looks at the ways to the neighbours again. Returns them.
     pub(crate) fn choose_ways(&mut self, now: Instant) -> Ways {
-        if !self.are_several() {
-            return Ways::default();
+        let mut ways = if self.are_several() { self.choose_ports(now) } else { Ways::default() };
+        if self.unicast.values().any(|unicast| *unicast != Unicast::Nobody) {
+            let heard = self.heard().into_iter();
+            ways.set_by_unicast(heard.filter(|node| self.goes_by_unicast(*node, &ways)).collect());
         }
+        ways
+    }
 
+    /// Notes which neighbours unicast serves much faster than broadcasts on a port.
+    pub(crate) fn set_unicast(&mut self, port: Port, unicast: Unicast) {
+        self.unicast[port] = unicast;
+    }
+
+    /// Returns whether unicast serves a neighbour much faster on the port that leads there.
+    fn goes_by_unicast(&self, node: NodeId, ways: &Ways) -> bool {
+        let port = ways.port_to(node);
+        let Some(address) = self.on(port).address_of(node) else { return false };
+        match &self.unicast[port] {
+            Unicast::Nobody => false,
+            Unicast::Everyone => true,
+            Unicast::These(addresses) => addresses.contains(&address),
+        }
+    }
+
+    /// Looks at the ports that lead to the neighbours again.
+    fn choose_ports(&mut self, now: Instant) -> Ways {
         let neighbours = self.heard();
         self.chosen.retain(|node, _| neighbours.contains(node));
         for node in neighbours {

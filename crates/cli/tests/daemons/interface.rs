@@ -118,3 +118,42 @@ fn where_frames_are_held_back_no_rate_need_be_set() {
     assert!(received.values.kbit_s > 1000.0, "{} kbit/s", received.values.kbit_s);
     assert!(!has_hint(&mesh[0], "takes every frame at once"));
 }
+
+#[test]
+fn one_frame_waits_in_a_slow_driver() {
+    let Some(segment) = Segment::new(2) else { return };
+    if !segment.slow_down(1, "2mbit") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let new = |(more, i): (&&str, u16)| {
+        Node::new(&dir.path().join(format!("n{i}")), segment.host(i.into()), i, more)
+    };
+    let mut mesh: Vec<Node> = ["", INBOX].iter().zip(1..).map(new).collect();
+    for node in &mut mesh {
+        node.edit("rate = \"8M\"\n", "");
+        node.start();
+    }
+    mesh[0].wait_for_peers(&["n2"]);
+
+    // The queue of the interface stands for a driver's. A frame takes 6 ms there.
+    send(&mesh[0], "file", &contents(400_000, 1), "n2");
+    let mut counts = Vec::new();
+    wait_until("the file is there", || {
+        counts.extend((0..8).map(|_| waiting_frames(&segment, 1)));
+        mesh[0].transfers()[0].ended
+    });
+    mesh[1].wait_for_completion();
+    // A report or a hello may be there beside the frame: short ones are handed over at once.
+    let most = counts.iter().max().unwrap();
+    assert!((1..=2).contains(most), "{most} of {} times", counts.len());
+}
+
+/// Returns how many frames wait in the queue of the interface of host `i`.
+fn waiting_frames(segment: &Segment, i: usize) -> u32 {
+    let told = segment.run(i, "tc -s qdisc show dev mesh0");
+    let told = String::from_utf8(told.stdout).unwrap();
+    // As in `backlog 3028b 2p requeues 0`.
+    let backlog = told.split("backlog ").nth(1).and_then(|rest| rest.split_whitespace().nth(1));
+    backlog.and_then(|frames| frames.strip_suffix('p')?.parse().ok()).unwrap()
+}

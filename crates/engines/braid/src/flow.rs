@@ -4,7 +4,7 @@ use super::child::{Child, Link, Pace, Said};
 use super::flight::Filling;
 use super::frame::{Header, LAST, NAMED, State, WIDTH};
 use super::hops::Hops;
-use super::next::{Next, Unicast};
+use super::next::{Carriage, Next};
 use super::route::{self, Route};
 use super::symbol;
 use super::upstream::Upstream;
@@ -742,7 +742,7 @@ impl Flow {
         &mut self,
         next: Next,
         packet_time: Duration,
-        unicast: Option<Unicast>,
+        carriage: Carriage,
         now: Instant,
         random: &mut impl RngCore,
     ) -> Option<(Header, Coded)> {
@@ -789,7 +789,7 @@ impl Flow {
         let is_last = missing <= MARGIN;
         self.more = !is_last || self.upstream.has_more(now);
         let is_uncertain = is_last && child.is_uncertain(missing, packet_time, now);
-        let is_unheard = child.node == self.id.destination;
+        let is_unheard = child.node == self.id.destination || carriage.prefers_unicast;
         let asks_meanwhile = is_unheard && child.is_uncertain_meanwhile(packet_time, now);
         let has_turn = child.state.turn.is_some();
         let is_asked = child.is_asked_far(packet_time);
@@ -798,7 +798,8 @@ impl Flow {
 
         // The MAC's acknowledgment answers for a packet that goes alone.
         let is_alone = is_last && !self.more && !repeats;
-        let unicast = unicast.filter(|way| is_alone && child.prefers_unicast(way.least_chance));
+        let unicast =
+            carriage.alone.filter(|way| is_alone && child.prefers_unicast(way.least_chance));
         self.alone = packet.filter(|_| unicast.is_some());
         let is_acknowledged = packet.and(unicast).is_some_and(|way| way.is_acknowledged);
         let poll = (repeats || !carries || asks) && !is_acknowledged;

@@ -88,7 +88,7 @@ use ncmesh_engine::{
     TunnelEngine, TxReport, TxResult,
 };
 use ncmesh_wire::{NodeId, ServiceId};
-use next::{Next, Unicast};
+use next::{Carriage, Next, Unicast};
 use pairs::hears;
 use std::collections::BTreeMap;
 use traffic::Traffic;
@@ -460,12 +460,15 @@ impl Braid {
         let packet_time = self.packet_time(cx.at.port);
         let flow = self.flows.get_mut(&ends)?;
         self.coding.repeated += u64::from(flow.repeats(next));
-        // A pair is for two nodes, so it is broadcast.
-        let unicast = chance.is_none().then_some(Unicast {
-            least_chance: if self.traffic.is_quiet(packet_time) { 0.0 } else { LEAST_UNICAST },
-            is_acknowledged: self.mac_acknowledges,
-        });
-        let part = flow.fill(next, packet_time, unicast, cx.now, cx.rng)?;
+        let carriage = Carriage {
+            // A pair is for two nodes, so it is broadcast.
+            alone: chance.is_none().then_some(Unicast {
+                least_chance: if self.traffic.is_quiet(packet_time) { 0.0 } else { LEAST_UNICAST },
+                is_acknowledged: self.mac_acknowledges,
+            }),
+            prefers_unicast: flow.child.as_ref().is_some_and(|c| cx.at.prefers_unicast(c.node)),
+        };
+        let part = flow.fill(next, packet_time, carriage, cx.now, cx.rng)?;
         if let (Some(child), Some(chance)) = (&mut flow.child, chance) {
             child.note_paired(part.1.first, chance, cx.now);
         }
@@ -474,7 +477,8 @@ impl Braid {
         let parent = flow.upstream.parent;
         let parent =
             parent.filter(|parent| cx.at.reaches(*parent) && way_to(cx, *parent) == *parent);
-        if let Some(parent) = parent.filter(|_| flow.alone.is_none()) {
+        let is_heard = flow.alone.is_none() && !carriage.prefers_unicast;
+        if let Some(parent) = parent.filter(|_| is_heard) {
             let delivery = cx.topology.delivery(cx.me, parent);
             flow.upstream.note_told(delivery, packet_time, cx.now);
         }
@@ -623,7 +627,8 @@ impl Engine for Braid {
             flow.upstream.note_told(delivery, packet_time, cx.now);
             Report { flow: flow.id, next_hop, parent, child: cx.me, number, state }.write(out);
             // A broadcast would not leave this port, so a next hop elsewhere gets it by unicast.
-            let to = (!cx.at.reaches(next_hop)).then_some(next_hop);
+            let by_unicast = !cx.at.reaches(next_hop) || cx.at.prefers_unicast(next_hop);
+            let to = by_unicast.then_some(next_hop);
             return Some(Filled { kind: REPORT, to });
         }
         if let Some((key, report)) = self.passing.due(cx.now) {
@@ -666,7 +671,9 @@ impl Engine for Braid {
         }
         let Some((_, other)) = other else {
             one.0.write(&one.1, out);
-            return Some(Filled { kind: DATA, to: alone.map(|_| one.0.next_hop) });
+            let next_hop = one.0.next_hop;
+            let by_unicast = alone.is_some() || cx.at.prefers_unicast(next_hop);
+            return Some(Filled { kind: DATA, to: by_unicast.then_some(next_hop) });
         };
         self.coding.coded += 1;
         self.paired_at = Some(cx.now);

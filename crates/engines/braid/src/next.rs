@@ -11,6 +11,16 @@ pub(crate) enum Next {
     Ask,
 }
 
+/// How a data frame goes to the next hop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carriage {
+    /// How a packet that goes alone may go by unicast; `None` if it may not.
+    pub alone: Option<Unicast>,
+    /// Whether frames go by unicast anyway, because that is much faster. What the next hop passes
+    /// on is then not heard here either.
+    pub prefers_unicast: bool,
+}
+
 /// How a packet that goes alone may go by unicast.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unicast {

@@ -37,7 +37,7 @@ impl Braid {
     ) -> Option<(Ends, Next, [f64; 2])> {
         let Next::Plain(packet) = next else { return None };
         let flow = self.flows.get(&ends)?;
-        let child = flow.child.as_ref()?;
+        let child = flow.child.as_ref().filter(|child| !cx.at.prefers_unicast(child.node))?;
 
         // Each next hop takes its own packet out of the sum, so it needs the other one.
         let here = self.flows.iter().filter(|(_, flow)| flow.goes_by(cx.at));
@@ -45,7 +45,8 @@ impl Braid {
         let others = others.filter_map(|(ends, other)| {
             let next = other.next(self.config.backlog, self.packet_time(cx.at.port), cx.now)?;
             let Next::Plain(theirs) = next else { return None };
-            let their_child = other.child.as_ref()?;
+            let their_child = other.child.as_ref();
+            let their_child = their_child.filter(|child| !cx.at.prefers_unicast(child.node))?;
             let mine = child.separates(other.chance_at(cx, child.node, theirs), cx.now);
             let their = flow.chance_at(cx, their_child.node, packet);
             let their = their_child.separates(their, cx.now);

@@ -120,10 +120,13 @@ ncmesh_engine::settings! {
         /// Most of the channel's time that frames take: those of this node and those that it hears
         /// of others. What nodes say to find each other goes first, and is not held.
         pub airtime_share: f64 = 1.0, within 0.01..=1.0;
-        /// Rate at which a radio in ad-hoc or mesh mode sends broadcasts, as coded data is. The
-        /// kernel does not tell the rate that was set before, so at its end the daemon sets the
-        /// lowest one of the band, which is the default of Linux. `"leave"` changes nothing.
-        pub broadcast_rate: BroadcastRate = BroadcastRate::Leave, allowed BROADCAST_RATES;
+        /// Rate at which a radio in ad-hoc or mesh mode sends broadcasts, as coded data is.
+        /// `"auto"` raises it up to 24 Mbit/s where broadcasts turn out to be slow and all
+        /// neighbours are strong enough, and lowers it again if fewer arrive. The kernel does not
+        /// tell the rate that was set before, so at its end the daemon sets the lowest one of the
+        /// band, which is the default of Linux. `"leave"` changes nothing: use it where other mesh
+        /// software measures its links by broadcasts of the same radio.
+        pub broadcast_rate: BroadcastRate = BroadcastRate::Auto, allowed BROADCAST_RATES;
         /// Length of the largest frame: at most the interface's MTU with `link`, 28 bytes less with
         /// `udp`, 48 less over IPv6.
         pub mtu: usize = USUAL_FRAME.into(), within MTUS, unit "bytes";
@@ -266,11 +269,13 @@ impl Value for Token {
 }
 
 /// Rates of broadcasts that are allowed.
-const BROADCAST_RATES: &str = "\"leave\", or a rate of the radio, for instance \"24M\"";
+const BROADCAST_RATES: &str = "\"auto\", \"leave\", or a rate of the radio, for instance \"24M\"";
 
 /// Rate of broadcasts of a radio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BroadcastRate {
+    /// As high as the neighbours can hear, where the driver leaves it low.
+    Auto,
     /// As it is.
     Leave,
     /// This one, in units of 100 kbit/s, which those of all radios are multiples of.
@@ -283,8 +288,10 @@ impl Value for BroadcastRate {
     fn from_toml(value: Toml) -> Result<Self, Mismatch> {
         let refused = || Mismatch::Value(BROADCAST_RATES.into());
         let text = value.as_str().ok_or_else(refused)?;
-        if text == "leave" {
-            return Ok(Self::Leave);
+        match text {
+            "auto" => return Ok(Self::Auto),
+            "leave" => return Ok(Self::Leave),
+            _ => {}
         }
         let rate: Rate = text.parse().map_err(|_| refused())?;
         let units = rate.bits_per_second / 1e5;
@@ -295,6 +302,7 @@ impl Value for BroadcastRate {
 
     fn to_toml(&self) -> Option<Toml> {
         match self {
+            Self::Auto => Some("auto".into()),
             Self::Leave => Some("leave".into()),
             Self::Set(_) => None,
         }

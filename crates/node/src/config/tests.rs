@@ -239,8 +239,11 @@ fn errors_in_the_radio_are_placed_and_say_what_is_allowed() {
         ("peers = [\"fe80::1:7117\"]", "allowed is up to 64 of \"HOST:PORT\""),
         ("peers = [\"a:0\"]", "allowed is up to 64 of \"HOST:PORT\""),
         ("dscp = 64", "dscp = 64: allowed is 0 to 63"),
-        ("broadcast_rate = \"auto\"", "broadcast_rate = \"auto\": allowed is \"leave\", or a rate"),
-        ("broadcast_rate = \"600M\"", "allowed is \"leave\", or a rate"),
+        (
+            "broadcast_rate = \"best\"",
+            "broadcast_rate = \"best\": allowed is \"auto\", \"leave\", or a",
+        ),
+        ("broadcast_rate = \"600M\"", "allowed is \"auto\", \"leave\", or a rate"),
     ] {
         let error = parse(&format!("{SMALLEST}# more\n{setting} # here\n[link]\n")).unwrap_err();
         assert_eq!(error.line, Some(8), "{error}");

@@ -57,6 +57,7 @@ impl<R: Radio> Driven<R> {
             hints,
             is_up: self.radio.is_up() && self.overlaps.is_none(),
             channel_mhz: self.radio.channel_mhz(),
+            unicast: self.radio.unicast(),
         }
     }
 
@@ -203,6 +204,7 @@ impl<R: Radio> Radios<R> {
                 one.requested = false;
                 // The address may have changed with the interface since the last frame.
                 node.set_address(one.port, one.radio.address());
+                one.radio.look(|| node.deliveries(one.port));
                 match node.fill(one.port, &mut self.frame) {
                     Some(Filled { to }) => {
                         // Requested first, so that the next frame takes part in the next backoff.

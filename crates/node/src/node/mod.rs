@@ -62,6 +62,7 @@ use ports::Slots;
 pub(crate) use reload::refused;
 use savers::Savers;
 use sending::Sending;
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;
@@ -348,6 +349,7 @@ impl Node {
         if self.ports.are_several() {
             self.stack.at(now, &mut self.storage).set_port_up(port, news.is_up);
         }
+        self.stack.at(now, &mut self.storage).set_unicast(port, news.unicast.clone());
         self.ports.take_news(port, news, &mut self.stack);
     }
 
@@ -370,6 +372,17 @@ impl Node {
     /// Tells neighbours on a port where to send frames that are for this node alone.
     pub fn set_address(&mut self, port: Port, address: Option<RadioAddress>) {
         self.stack.set_address_on(port, address);
+    }
+
+    /// Returns the shares of this node's frames that arrive at the neighbours of a port, by link
+    /// state, and their addresses there.
+    pub(crate) fn deliveries(&self, port: Port) -> BTreeMap<RadioAddress, f64> {
+        let topology = self.stack.topology();
+        let me = self.stack.node();
+        let heard = self.stack.inbound_on(port);
+        let delivery =
+            |node| Some((self.stack.address_on(port, node)?, topology.delivery(me, node)));
+        heard.filter_map(|(node, _)| delivery(node)).collect()
     }
 
     /// Writes the frame to transmit now on a port, if there is one.

@@ -6,7 +6,7 @@ use ncmesh_console::schema::PortValues;
 use ncmesh_engine::Port;
 use ncmesh_engine::time::Instant;
 use ncmesh_engines::registry;
-use ncmesh_stack::{ConfigError, Stack, StackConfig};
+use ncmesh_stack::{ConfigError, Stack, StackConfig, Unicast};
 use ncmesh_wire::NodeId;
 
 /// State of a radio, as it tells it.
@@ -20,6 +20,8 @@ pub struct PortNews {
     pub is_up: bool,
     /// Frequency of its channel, MHz, if it is a radio and the kernel tells.
     pub channel_mhz: Option<u32>,
+    /// Neighbours that unicast serves much faster than broadcasts.
+    pub unicast: Unicast,
 }
 
 /// Change that a reload makes to the radios.

@@ -6,6 +6,8 @@
 //! The outcome follows as [`RadioEvent::Report`]. At most one frame therefore waits in a radio.
 
 pub mod air;
+mod broadcast_rate;
+mod carrying;
 mod hints;
 mod interface;
 mod link;
@@ -22,8 +24,9 @@ use crate::config::{PortEntry, PortPlace, Rate};
 use crate::error::NodeError;
 pub use interface::Occupied;
 use ncmesh_engine::TxReport;
-use ncmesh_stack::CarrierTime;
+use ncmesh_stack::{CarrierTime, Unicast};
 use ncmesh_wire::RadioAddress;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -82,6 +85,11 @@ pub trait Radio: Sized {
         None
     }
 
+    /// Returns the neighbours that unicast serves much faster than broadcasts.
+    fn unicast(&self) -> Unicast {
+        Unicast::Nobody
+    }
+
     /// Returns what its driver tells of the use of its channel.
     fn carrier(&self) -> Option<CarrierTime> {
         None
@@ -105,6 +113,12 @@ pub trait Radio: Sized {
     /// without a limit of its own ignores it.
     fn set_rate(&mut self, rate: Option<Rate>) {
         let _ = rate;
+    }
+
+    /// Looks at the neighbours if it is time to: `deliveries` returns the shares of this node's
+    /// frames that arrive at them. A radio whose rate nobody chooses ignores it.
+    fn look(&mut self, deliveries: impl FnOnce() -> BTreeMap<RadioAddress, f64>) {
+        let _ = deliveries;
     }
 
     /// Requests the medium for one frame.

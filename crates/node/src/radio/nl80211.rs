@@ -1,7 +1,7 @@
 //! Questions to nl80211, the kernel's interface to Wi-Fi, over generic netlink.
 //!
-//! A question has one interface, and an answer is one message; so a few lines read and write them.
-//! Numbers are those of `linux/genetlink.h` and `linux/nl80211.h`.
+//! A question has one interface, and an answer is one message. Numbers are those of
+//! `linux/nl80211.h`.
 
 use ncmesh_engine::time::Duration;
 use ncmesh_stack::CarrierTime;
@@ -10,12 +10,11 @@ use rtnetlink::sys::Socket;
 use rtnetlink::sys::protocols::NETLINK_GENERIC;
 use std::io;
 
-/// Type of messages to the controller of generic netlink, its command that asks for a family, and
-/// the attributes of that.
-const CONTROLLER: u16 = 0x10;
-const GET_FAMILY: u8 = 3;
-const FAMILY_ID: u16 = 1;
-const FAMILY_NAME: u16 = 2;
+use crate::generic_netlink::{
+    Attribute, DONE, ERROR, Header, attribute, body, family, kind, messages, number, outcome,
+    request,
+};
+
 /// Attribute of every question: the interface.
 const IFINDEX: u16 = 3;
 /// Command that asks for type and channel of an interface, and the attributes of its answer.
@@ -34,6 +33,15 @@ const PS_STATE: u16 = 93;
 /// Command that sets the rate of broadcasts, and its attribute, in units of 100 kbit/s.
 const SET_MCAST_RATE: u8 = 92;
 const MCAST_RATE: u16 = 107;
+/// Command that asks for the stations that a radio hears, and what is in its answers: how long ago
+/// a station was heard, ms, and at which strength, on average and last, dBm.
+const GET_STATION: u8 = 17;
+const STATION_INFO: u16 = 21;
+const INACTIVE_TIME: u16 = 1;
+const SIGNAL: u16 = 7;
+const SIGNAL_AVERAGE: u16 = 13;
+/// Stations that were not heard for longer count as gone.
+const GONE_MS: u32 = 30_000;
 /// Command that asks how channels are used, the attribute of its answers, and what is in that:
 /// whether it is the channel in use, and times, ms.
 const GET_SURVEY: u8 = 50;
@@ -41,26 +49,14 @@ const SURVEY_INFO: u16 = 84;
 const SURVEY_IN_USE: u16 = 3;
 const SURVEY_TIME: u16 = 4;
 const SURVEY_BUSY: u16 = 5;
-/// Type of the message behind the last answer, and most datagrams that are read before it.
-const DONE: u16 = 3;
+/// Most datagrams that are read before the last message of an answer.
 const MOST_DATAGRAMS: usize = 64;
 /// Highest frequency of the 2.4 GHz band, MHz, and the lowest rates of the bands.
 const HIGHEST_24_GHZ: u32 = 2484;
 const LOWEST_24_GHZ: u32 = 10;
 const LOWEST_5_GHZ: u32 = 60;
-/// Lengths of the headers of netlink and of generic netlink, bytes.
-const HEADER: usize = 16;
-const GENERIC_HEADER: usize = 4;
-/// Type of messages that carry an error, zero for an acknowledgment.
-const ERROR: u16 = 2;
-/// Bits of an attribute's type that are flags.
-const FLAGS: u16 = 0xC000;
-
-/// Attribute of a question.
-struct Attribute<'a> {
-    kind: u16,
-    value: &'a [u8],
-}
+/// Name of the family.
+const FAMILY: &str = "nl80211";
 
 ncmesh_engine::choices! {
     /// Type of a Wi-Fi interface.
@@ -162,27 +158,24 @@ pub(super) fn saves_power(index: u32) -> Option<bool> {
 /// Returns how long the radio was on its channel, and how long that was busy. `None` if the driver
 /// does not tell.
 pub(super) fn carrier(index: u32) -> Option<CarrierTime> {
-    let answers = || -> io::Result<Option<CarrierTime>> {
-        let socket = Socket::new(NETLINK_GENERIC)?;
-        let flags = NLM_F_REQUEST | NLM_F_DUMP;
-        let header = Header { kind: family(&socket)?, flags, command: GET_SURVEY };
-        let interface = Attribute { kind: IFINDEX, value: &index.to_ne_bytes() };
-        socket.send(&request(header, &[interface]), 0)?;
+    let mut found = None;
+    // One message for each channel.
+    let told = ask_for_all(GET_SURVEY, index, |message| {
+        found = found.or_else(|| parse_survey(message));
+    });
+    told.ok().and(found)
+}
 
-        // One message for each channel, several of them in a datagram.
-        let mut found = None;
-        for _ in 0..MOST_DATAGRAMS {
-            let datagram = socket.recv_from_full()?.0;
-            for message in messages(&datagram) {
-                if matches!(kind(message), Some(DONE | ERROR)) {
-                    return Ok(found);
-                }
-                found = found.or_else(|| parse_survey(message));
-            }
+/// Returns the strength of the weakest station that the radio hears, dBm. `None` if it hears none,
+/// or the driver does not tell.
+pub(super) fn weakest_station(index: u32) -> Option<i32> {
+    let mut weakest: Option<i32> = None;
+    let told = ask_for_all(GET_STATION, index, |message| {
+        if let Some(dbm) = parse_station(message) {
+            weakest = Some(weakest.map_or(dbm, |other| other.min(dbm)));
         }
-        Ok(found)
-    };
-    answers().ok().flatten()
+    });
+    told.ok().and(weakest)
 }
 
 /// Rate of broadcasts that was set. The lowest rate of the band, which is the default, is set again
@@ -190,6 +183,7 @@ pub(super) fn carrier(index: u32) -> Option<CarrierTime> {
 #[derive(Debug)]
 pub(super) struct RateSet {
     index: u32,
+    units_of_100k: u32,
 }
 
 impl RateSet {
@@ -199,7 +193,12 @@ impl RateSet {
     /// The interface is no radio in ad-hoc or mesh mode, its band has no such rate, or this process
     /// lacks `CAP_NET_ADMIN`.
     pub(super) fn new(index: u32, units_of_100k: u32) -> io::Result<Self> {
-        set_broadcast_rate(index, units_of_100k).map(|()| Self { index })
+        set_broadcast_rate(index, units_of_100k).map(|()| Self { index, units_of_100k })
+    }
+
+    /// Returns the rate, Mbit/s.
+    pub(super) fn mbit_s(&self) -> f64 {
+        f64::from(self.units_of_100k) / 10.0
     }
 }
 
@@ -215,7 +214,7 @@ impl Drop for RateSet {
 
 fn set_broadcast_rate(index: u32, units_of_100k: u32) -> io::Result<()> {
     let socket = Socket::new(NETLINK_GENERIC)?;
-    let family = family(&socket)?;
+    let family = family(&socket, FAMILY)?;
     let question = request(
         Header { kind: family, flags: NLM_F_REQUEST | NLM_F_ACK, command: SET_MCAST_RATE },
         &[
@@ -225,14 +224,14 @@ fn set_broadcast_rate(index: u32, units_of_100k: u32) -> io::Result<()> {
     );
 
     socket.send(&question, 0)?;
-    parse_outcome(&socket.recv_from_full()?.0)
+    outcome(&socket.recv_from_full()?.0)
 }
 
 /// Returns the answer to a question about an interface.
 fn ask(command: u8, index: u32) -> Option<Vec<u8>> {
     let answer = || -> io::Result<Vec<u8>> {
         let socket = Socket::new(NETLINK_GENERIC)?;
-        let header = Header { kind: family(&socket)?, flags: NLM_F_REQUEST, command };
+        let header = Header { kind: family(&socket, FAMILY)?, flags: NLM_F_REQUEST, command };
         let interface = Attribute { kind: IFINDEX, value: &index.to_ne_bytes() };
         socket.send(&request(header, &[interface]), 0)?;
         Ok(socket.recv_from_full()?.0)
@@ -240,46 +239,35 @@ fn ask(command: u8, index: u32) -> Option<Vec<u8>> {
     answer().ok()
 }
 
-/// Returns the number that nl80211 has in messages.
-fn family(socket: &Socket) -> io::Result<u16> {
-    let header = Header { kind: CONTROLLER, flags: NLM_F_REQUEST, command: GET_FAMILY };
-    let name = Attribute { kind: FAMILY_NAME, value: b"nl80211\0" };
-    socket.send(&request(header, &[name]), 0)?;
-    let answer = socket.recv_from_full()?.0;
-    let family = attribute(body(&answer), FAMILY_ID).and_then(|id| id.first_chunk().copied());
-    family.map(u16::from_ne_bytes).ok_or(io::ErrorKind::Unsupported.into())
-}
+/// Asks a question about an interface that has several answers, and hands each to `take`.
+fn ask_for_all(command: u8, index: u32, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+    let socket = Socket::new(NETLINK_GENERIC)?;
+    let flags = NLM_F_REQUEST | NLM_F_DUMP;
+    let header = Header { kind: family(&socket, FAMILY)?, flags, command };
+    let interface = Attribute { kind: IFINDEX, value: &index.to_ne_bytes() };
+    socket.send(&request(header, &[interface]), 0)?;
 
-/// Headers of a question.
-#[derive(Clone, Copy)]
-struct Header {
-    kind: u16,
-    flags: u16,
-    command: u8,
-}
-
-fn request(header: Header, attributes: &[Attribute<'_>]) -> Vec<u8> {
-    // Each attribute is padded to four bytes, but its own length counts without the padding.
-    let length = |attribute: &Attribute<'_>| (4 + attribute.value.len()).next_multiple_of(4);
-    let length = HEADER + GENERIC_HEADER + attributes.iter().map(length).sum::<usize>();
-
-    let mut message = Vec::with_capacity(length);
-    // Netlink is in the byte order of the machine.
-    message.extend((length as u32).to_ne_bytes());
-    message.extend(header.kind.to_ne_bytes());
-    message.extend(header.flags.to_ne_bytes());
-    // Sequence number and port, for which a socket of one question has no use.
-    message.extend([0; 8]);
-    // Command, version of the interface, and two reserved bytes.
-    message.extend([header.command, 1, 0, 0]);
-
-    for Attribute { kind, value } in attributes {
-        message.extend((4 + value.len() as u16).to_ne_bytes());
-        message.extend(kind.to_ne_bytes());
-        message.extend(*value);
-        message.resize(message.len().next_multiple_of(4), 0);
+    // Several messages come in a datagram.
+    for _ in 0..MOST_DATAGRAMS {
+        let datagram = socket.recv_from_full()?.0;
+        for message in messages(&datagram) {
+            if matches!(kind(message), Some(DONE | ERROR)) {
+                return Ok(());
+            }
+            take(message);
+        }
     }
-    message
+    Ok(())
+}
+
+/// Returns the strength of a station, dBm; `None` if it is gone.
+fn parse_station(message: &[u8]) -> Option<i32> {
+    let info = attribute(body(message), STATION_INFO)?;
+    if number(info, INACTIVE_TIME).is_some_and(|ms| ms > GONE_MS) {
+        return None;
+    }
+    let signal = attribute(info, SIGNAL_AVERAGE).or_else(|| attribute(info, SIGNAL));
+    signal?.first().map(|dbm| dbm.cast_signed().into())
 }
 
 fn parse_channel(answer: &[u8]) -> Option<Channel> {
@@ -315,70 +303,15 @@ fn parse_survey(message: &[u8]) -> Option<CarrierTime> {
     Some(CarrierTime { on: time(SURVEY_TIME)?, busy: time(SURVEY_BUSY)? })
 }
 
-/// Returns the messages of a datagram.
-fn messages(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    core::iter::from_fn(move || {
-        let length = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
-        // A length below that of the header is refused, or the loop would never end.
-        let message = bytes.get(..length).filter(|_| length >= HEADER)?;
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some(message)
-    })
-}
-
-/// Returns the outcome that an acknowledgment tells.
-fn parse_outcome(answer: &[u8]) -> io::Result<()> {
-    let code = answer.get(HEADER..).and_then(|code| code.first_chunk().copied());
-    match code.map(i32::from_ne_bytes) {
-        Some(0) if kind(answer) == Some(ERROR) => Ok(()),
-        // The kernel tells errors as negative numbers.
-        Some(code) if kind(answer) == Some(ERROR) => {
-            Err(io::Error::from_raw_os_error(code.saturating_neg()))
-        }
-        _ => Err(io::ErrorKind::InvalidData.into()),
-    }
-}
-
-fn kind(message: &[u8]) -> Option<u16> {
-    message.get(4..6).map(|kind| u16::from_ne_bytes([kind[0], kind[1]]))
-}
-
-/// Returns the attributes of an answer; none of an error.
-fn body(message: &[u8]) -> &[u8] {
-    if kind(message) == Some(ERROR) {
-        return &[];
-    }
-    message.get(HEADER + GENERIC_HEADER..).unwrap_or_default()
-}
-
-/// Returns the number that the attribute `wanted` holds.
-fn number(bytes: &[u8], wanted: u16) -> Option<u32> {
-    attribute(bytes, wanted)?.first_chunk().copied().map(u32::from_ne_bytes)
-}
-
-/// Returns the value of the attribute `wanted`.
-fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
-    while let Some(header) = bytes.first_chunk::<4>() {
-        let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
-        let kind = u16::from_ne_bytes([header[2], header[3]]) & !FLAGS;
-        // A length below that of the header is refused, or the loop would never end.
-        let value = bytes.get(4..length)?;
-        if kind == wanted {
-            return Some(value);
-        }
-        bytes = bytes.get(length.next_multiple_of(4)..)?;
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generic_netlink::{BODY, HEADER};
 
     /// Returns an attribute with its padding.
     fn attribute_of(kind: u16, value: &[u8]) -> Vec<u8> {
         let header = Header { kind: 0, flags: 0, command: 0 };
-        request(header, &[Attribute { kind, value }])[HEADER + GENERIC_HEADER..].to_vec()
+        request(header, &[Attribute { kind, value }])[BODY..].to_vec()
     }
 
     /// Returns an answer of nl80211 with these attributes.
@@ -485,19 +418,38 @@ mod tests {
     }
 
     #[test]
+    fn stations_are_told_with_their_strength_unless_they_are_gone() {
+        let ms = |ms: u32| attribute_of(INACTIVE_TIME, &ms.to_ne_bytes());
+        let dbm = |kind, dbm: i8| attribute_of(kind, &[dbm.cast_unsigned()]);
+        let station = |parts: &[Vec<u8>]| answer(&[attribute_of(STATION_INFO, &parts.concat())]);
+
+        let present = station(&[ms(200), dbm(SIGNAL, -70)]);
+        let averaged = station(&[ms(200), dbm(SIGNAL, -70), dbm(SIGNAL_AVERAGE, -66)]);
+        let gone = station(&[ms(31_000), dbm(SIGNAL, -90)]);
+        let untold = station(&[ms(200)]);
+        let read = [&present, &averaged, &gone, &untold].map(|message| parse_station(message));
+        assert_eq!(read, [Some(-70), Some(-66), None, None]);
+        for cut in 0..present.len() {
+            let _ = parse_station(&present[..cut]);
+        }
+        // The loopback interface is no radio.
+        assert_eq!(weakest_station(1), None);
+    }
+
+    #[test]
     fn a_request_for_a_rate_is_acknowledged_or_refused() {
         let acknowledged = |code: i32| {
             let mut message = request(Header { kind: ERROR, flags: 0, command: 0 }, &[]);
             message[HEADER..].copy_from_slice(&code.to_ne_bytes());
             message
         };
-        assert!(parse_outcome(&acknowledged(0)).is_ok());
-        let refused = parse_outcome(&acknowledged(-95)).unwrap_err();
+        assert!(outcome(&acknowledged(0)).is_ok());
+        let refused = outcome(&acknowledged(-95)).unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(95));
         for odd in [&[][..], &[0; 17], &answer(&[])] {
-            assert!(parse_outcome(odd).is_err());
+            assert!(outcome(odd).is_err());
         }
-        assert!(parse_outcome(&acknowledged(i32::MIN)).is_err());
+        assert!(outcome(&acknowledged(i32::MIN)).is_err());
     }
 
     #[test]

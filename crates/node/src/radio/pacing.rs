@@ -62,6 +62,51 @@ const PROBES: u32 = 3;
 /// 54 Mbit/s at the default.
 const SHORTEST: u32 = 54;
 
+/// Longest and shortest time of a frame at which the number of frames in the driver changes.
+const FAST: Duration = Duration::from_millis(2);
+const SLOW: Duration = Duration::from_millis(4);
+/// Time after which a driver that is fast is measured again, with one frame in it.
+const FAST_FOR: Duration = Duration::from_secs(10);
+/// Weight of the newest frame in the mean time of one.
+const NEWEST: f64 = 0.125;
+
+/// How many frames wait in the driver.
+///
+/// A frame that waits there can neither be coded anew nor be overtaken, and what is said of it by
+/// others before it is on the air is misread: on a channel of 2 Mbit/s three frames are 20 ms. So
+/// one frame is there at a time, and the next one is made when it has left. Where a frame takes no
+/// longer than a process needs to wake up, the channel would be idle meanwhile; several wait then.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Depth {
+    /// Since when it is.
+    fast_since: Option<Instant>,
+    mean: Option<Duration>,
+}
+
+impl Depth {
+    /// Notes that a long frame took this time to leave the driver, once it was its turn. Returns
+    /// whether [`is_fast`](Self::is_fast) changed.
+    pub(super) fn note(&mut self, took: Duration, now: Instant) -> bool {
+        let mean = match self.mean {
+            Some(mean) => mean.mul_f64(1.0 - NEWEST) + took.mul_f64(NEWEST),
+            None => took,
+        };
+        self.mean = Some(mean);
+        match self.fast_since {
+            // The time of a frame is known exactly while it is alone.
+            Some(since) if mean >= SLOW || now >= since + FAST_FOR => *self = Self::default(),
+            None if mean < FAST => self.fast_since = Some(now),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Returns whether several frames wait in the driver.
+    pub(super) fn is_fast(self) -> bool {
+        self.fast_since.is_some()
+    }
+}
+
 /// Cost of a frame that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cost {
@@ -101,17 +146,24 @@ impl BackPressure {
         is_news
     }
 
-    /// Notes that a frame was sent that takes `airtime` at the rate limit. Returns what it costs.
-    pub(super) fn sent(&mut self, airtime: Duration, now: Instant) -> Cost {
+    /// Notes that a frame was sent that takes `airtime` at the rate limit, and the time that it was
+    /// in the driver alone, if it was. Returns what it costs.
+    pub(super) fn sent(
+        &mut self,
+        airtime: Duration,
+        alone: Option<Duration>,
+        now: Instant,
+    ) -> Cost {
         // With a configured rate nothing is measured: the user knows better.
-        let since = now.saturating_duration_since(self.sent_at);
+        let since = alone.unwrap_or(now.saturating_duration_since(self.sent_at));
         self.sent_at = now;
         if !self.asks {
             return Cost { airtime, is_paced: true };
         }
 
         if self.is_felt {
-            // The driver takes frames one by one: the time since the last one is that of a frame.
+            // The driver takes frames one by one: where several wait, the time since the last one
+            // is that of a frame.
             return Cost { airtime: since.clamp(airtime / SHORTEST, airtime), is_paced: false };
         }
 
@@ -125,6 +177,16 @@ impl BackPressure {
         let is_paced = self.left == 0;
         self.left = self.left.saturating_sub(1);
         Cost { airtime, is_paced }
+    }
+
+    /// Returns whether the driver was seen to hold frames back.
+    pub(super) fn is_felt(&self) -> bool {
+        self.is_felt
+    }
+
+    /// Returns when the last frame was sent.
+    pub(super) fn sent_at(&self) -> Instant {
+        self.sent_at
     }
 
     /// Returns whether a rate should be configured.
@@ -156,6 +218,27 @@ mod tests {
     }
 
     #[test]
+    fn several_frames_wait_in_a_driver_that_is_fast() {
+        let mut depth = Depth::default();
+        let ms = Duration::from_millis;
+        let now = Instant::now();
+        assert!(!depth.note(ms(7), now) && !depth.is_fast());
+        // Within some frames it is known to be fast; a pause of 10 ms does not change that.
+        let changed = (0..40).filter(|_| depth.note(Duration::from_micros(600), now)).count();
+        assert!(changed == 1 && depth.is_fast());
+        assert!(!depth.note(ms(10), now) && depth.is_fast());
+        // Between both limits nothing changes, and a slow channel is one again.
+        assert!((0..40).all(|_| !depth.note(ms(3), now)));
+        assert_eq!((0..40).filter(|_| depth.note(ms(7), now)).count(), 1);
+        assert!(!depth.is_fast());
+        // After a while it is measured again, and what it was before does not count.
+        let changed = (0..40).filter(|_| depth.note(ms(1), now)).count();
+        assert!(changed == 1 && depth.is_fast());
+        assert!(depth.note(ms(1), now + FAST_FOR) && !depth.is_fast());
+        assert!(!depth.note(ms(3), now + FAST_FOR));
+    }
+
+    #[test]
     fn a_driver_is_asked_now_and_then_whether_it_holds_frames_back() {
         let start = Instant::now();
         let mut pressure = BackPressure::new(true, start);
@@ -163,7 +246,7 @@ mod tests {
         let mut now = start;
         let mut unpaced = Vec::new();
         for frame in 0..4000 {
-            let cost = pressure.sent(airtime, now);
+            let cost = pressure.sent(airtime, None, now);
             assert_eq!(cost.airtime, airtime);
             if cost.is_paced {
                 now += airtime;
@@ -177,12 +260,15 @@ mod tests {
 
         // One that is felt is all the limit there is.
         assert!(pressure.felt() && !pressure.felt() && !pressure.is_missing());
-        pressure.sent(airtime, now);
-        let cost = pressure.sent(airtime, now + airtime / 4);
+        pressure.sent(airtime, None, now);
+        let cost = pressure.sent(airtime, None, now + airtime / 4);
         assert_eq!(cost, Cost { airtime: airtime / 4, is_paced: false });
+        // After a pause only a frame that was alone tells its own time.
+        let later = now + Duration::from_secs(9);
+        assert_eq!(pressure.sent(airtime, Some(airtime / 3), later).airtime, airtime / 3);
 
         let mut configured = BackPressure::new(false, start);
         assert!(!configured.felt());
-        assert_eq!(configured.sent(airtime, start), Cost { airtime, is_paced: true });
+        assert_eq!(configured.sent(airtime, None, start), Cost { airtime, is_paced: true });
     }
 }

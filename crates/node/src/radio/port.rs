@@ -1,8 +1,9 @@
 //! A port on a network interface: real radios in ad-hoc or mesh mode, cables, VPNs.
 //!
-//! Data waits here, where it can still be coded, and not in the driver's queue: the next frame is
-//! made when less than half of the send buffer is in use. Drivers that let go of a frame as soon as
-//! they have it give no such back-pressure; then the rate limit alone holds frames back.
+//! Data waits here, where it can still be coded, and not in the driver's queue. A frame counts as
+//! sent when it has left: when the kernel has taken it out of the send buffer. The next one is made
+//! then, or a little earlier where the channel is fast ([`Depth`]). Drivers that let go of a frame
+//! as soon as they have it give no such back-pressure; then the rate limit alone holds frames back.
 //!
 //! Unicast frames go to the address that their receiver tells in its hellos: a MAC address, or one
 //! of IPv4 or IPv6 if the kernel knows its hardware address. Otherwise they go out as broadcasts,
@@ -18,9 +19,11 @@
 //! The state of the interface is watched by rtnetlink. While it cannot send, nothing is asked of
 //! the node, and nothing is lost.
 
+use super::broadcast_rate::{Change, Look, RateChoice};
+use super::carrying::Carrying;
 use super::interface::{Mac, Trouble};
 use super::link::{self, EVERYONE};
-use super::pacing::{BackPressure, Cost, Pacing, limits};
+use super::pacing::{BackPressure, Cost, Depth, Pacing, limits};
 use super::peers::{Heard, Peers};
 use super::sockets::{Full, Sockets, Source, Target, source};
 use super::watch::Watch;
@@ -29,7 +32,7 @@ use super::{Occupied, Radio, RadioEvent, hints, nl80211};
 use crate::alarm::Alarm;
 use crate::config::{BroadcastRate, PortConfig, PortEntry, PortPlace, Rate};
 use ncmesh_engine::{TxReport, TxResult};
-use ncmesh_stack::CarrierTime;
+use ncmesh_stack::{CarrierTime, Unicast};
 use ncmesh_wire::{LongAddress, RadioAddress, ShortAddress};
 use nix::ifaddrs::getifaddrs;
 use std::collections::btree_map::Entry;
@@ -55,6 +58,11 @@ const LOOK_PAUSE: Duration = Duration::from_secs(10);
 /// for which it repeats a frame of 1,500 bytes, eight times 12 ms at 1 Mbit/s. A neighbour that
 /// does not acknowledge must not hold back the others.
 const UNICAST_PATIENCE: Duration = Duration::from_millis(100);
+/// Longest wait for a broadcast to leave the driver. It is taken for sent then.
+const LEAVING_PATIENCE: Duration = Duration::from_secs(1);
+/// Least length of a frame, headers included, whose time in the driver is that of a long frame,
+/// bytes. Several shorter ones fit into a send buffer for one frame.
+const LONG_FRAME: usize = 1_000;
 
 /// Reason why a port cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -144,6 +152,7 @@ pub struct Port {
     peers: Option<Peers>,
     /// Rate of broadcasts that this daemon set.
     broadcast_rate: Option<nl80211::RateSet>,
+    rate_choice: RateChoice,
     /// Why the rate of broadcasts could not be set.
     rate_problem: Option<String>,
     /// Frequency of its channel, if it is a radio.
@@ -162,6 +171,14 @@ pub struct Port {
     requested: bool,
     /// Frame that waits for the kernel.
     sending: Option<Sending>,
+    /// Frame that the kernel has taken, and that waits in the driver.
+    leaving: Option<Leaving>,
+    /// How many frames wait there.
+    depth: Depth,
+    /// Whether broadcast or unicast carries more.
+    carrying: Carrying,
+    /// Whether the driver was full when the frame that is made was granted.
+    waited: bool,
     /// When sockets that could not be opened are tried again.
     rebind_at: Option<Instant>,
     /// Since when the driver holds unicast frames.
@@ -177,6 +194,8 @@ pub struct Port {
     hints: Vec<String>,
     /// Description that the daemon shows.
     description: String,
+    /// Neighbours that unicast serves, as they were told last.
+    unicast_told: Unicast,
     /// Interface and bridge as they were told last.
     occupied: Option<Occupied>,
     /// Whether the kernel refuses frames, which is logged once.
@@ -195,12 +214,28 @@ struct Bound {
 struct Sending {
     frame: Vec<u8>,
     targets: Vec<Target>,
+    /// The neighbour that it goes to; all if absent.
+    to: Option<RadioAddress>,
     /// How many of them are done.
     done: usize,
     /// Whether the kernel took one.
     is_sent: bool,
     /// The last error.
     error: Option<String>,
+}
+
+/// Frame that the kernel has taken.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    result: TxResult,
+    /// Its length with headers, of all datagrams, bytes.
+    bytes: usize,
+    /// The neighbour that it went to; all if absent.
+    to: Option<RadioAddress>,
+    /// The socket by which it went.
+    socket: Full,
+    /// When the kernel took it.
+    at: Instant,
 }
 
 impl Port {
@@ -245,6 +280,7 @@ impl Port {
             sockets: None,
             peers: config.peers.as_deref().map(Peers::new),
             broadcast_rate: None,
+            rate_choice: RateChoice::new(Instant::now()),
             rate_problem: None,
             was_in_trouble: false,
             looked_at: Instant::now(),
@@ -253,6 +289,11 @@ impl Port {
             asked_at: BTreeMap::new(),
             requested: false,
             sending: None,
+            leaving: None,
+            unicast_told: Unicast::Nobody,
+            depth: Depth::default(),
+            carrying: Carrying::new(Instant::now()),
+            waited: false,
             rebind_at: None,
             unicast_full: None,
             heard_from: None,
@@ -357,11 +398,15 @@ impl Port {
         self.set_broadcast_rate(place.index);
         // The new buffer has its own room, so back-pressure is measured again.
         self.pressure = BackPressure::new(self.config.rate.is_none(), Instant::now());
+        self.depth = Depth::default();
+        self.carrying = Carrying::new(Instant::now());
         Ok(())
     }
 
     /// Sets the rate of broadcasts that the configuration has, if it has one.
     fn set_broadcast_rate(&mut self, index: u32) {
+        // A radio that joins anew has the lowest rate again, whatever was chosen.
+        self.rate_choice = RateChoice::new(Instant::now());
         let BroadcastRate::Set(units) = self.config.broadcast_rate else { return };
         self.rate_problem = None;
         // The one before sets its rate back when it goes, so it goes first.
@@ -436,6 +481,9 @@ impl Port {
         let channel = place.and_then(nl80211::channel).and_then(|channel| channel.frequency_mhz);
         has_moved |= core::mem::replace(&mut self.channel_mhz, channel) != channel;
 
+        let unicast = self.carrying.unicast();
+        has_moved |= core::mem::replace(&mut self.unicast_told, unicast.clone()) != unicast;
+
         let description = self.described();
         if told == self.hints && description == self.description {
             return has_moved;
@@ -483,7 +531,17 @@ impl Port {
         };
 
         let chosen = interface.pattern().map(|pattern| format!("the first of {pattern}"));
-        let reasons: Vec<String> = chosen.into_iter().chain(decided).collect();
+        // The rate and the way that were chosen, and why.
+        let auto = self.config.broadcast_rate == BroadcastRate::Auto;
+        let rate = self.broadcast_rate.as_ref().filter(|_| auto).map(|set| {
+            format!("broadcasts at {} Mbit/s, for its neighbours are strong", set.mbit_s())
+        });
+        let unicast = self.carrying.share().map(|share| {
+            let percent = (share * 100.0).round();
+            format!("by unicast where a frame takes {percent} % of a broadcast's time")
+        });
+        let reasons = chosen.into_iter().chain(decided).chain(rate).chain(unicast);
+        let reasons: Vec<String> = reasons.collect();
         if reasons.is_empty() { what } else { format!("{what} ({})", reasons.join("; ")) }
     }
 
@@ -557,7 +615,7 @@ impl Port {
 
     /// Returns where a frame for the neighbour goes that told this address. Makes the kernel ask
     /// for a hardware address that it does not know. `None` if everyone has to hear it.
-    fn unicast(&mut self, address: RadioAddress) -> Option<Target> {
+    fn target(&mut self, address: RadioAddress) -> Option<Target> {
         let port = self.config.port();
         let to = match (self.way(), address) {
             (Way::Link, RadioAddress::Long(LongAddress([to @ .., 0, 0]))) => {
@@ -617,9 +675,9 @@ impl Port {
         }
     }
 
-    /// Sends the waiting frame. Returns `None` while the kernel does not accept it.
-    fn try_send(&mut self) -> Option<RadioEvent> {
-        let mut sending = self.sending.take()?;
+    /// Hands the waiting frame to the kernel, if it takes it.
+    fn try_send(&mut self) {
+        let Some(mut sending) = self.sending.take() else { return };
         let frame = sending.frame.len();
         // A frame for all peers is as many datagrams. If the kernel has no room it goes on with the
         // next one.
@@ -639,10 +697,11 @@ impl Port {
                     // A broadcast reaches the neighbour as well, and waits for no acknowledgment.
                     if matches!(to, Target::One(_)) {
                         sending.targets = self.everyone(frame);
+                        sending.to = None;
                         continue;
                     }
                     self.sending = Some(sending);
-                    return None;
+                    return;
                 }
                 // One peer that cannot be reached must not keep the frame from the others.
                 Err(e) => sending.error = Some(e.to_string()),
@@ -654,19 +713,61 @@ impl Port {
         // Whether a neighbour has it is not known: the driver keeps the MAC's acknowledgment.
         let is_sent = sending.is_sent || sending.error.is_none();
         let result = if is_sent { TxResult::Sent } else { TxResult::Failed };
-
         let bytes = (frame + self.way().wire_overhead()) * sending.targets.len().max(1);
-        let now = Instant::now();
-        let Cost { airtime, is_paced } = self.pressure.sent(self.pacing.airtime(bytes), now);
+        let is_unicast = matches!(sending.targets.last(), Some(Target::One(_)));
+        let socket = if is_unicast { Full::Unicast } else { Full::Main };
+        let to = sending.to;
+        self.leaving = Some(Leaving { result, bytes, to, socket, at: Instant::now() });
+        self.note(sending.error.filter(|_| !is_sent));
+    }
 
+    /// Returns the report on a frame that has left the driver.
+    fn try_report(&mut self) -> Option<RadioEvent> {
+        let Leaving { result, bytes, to, socket, at } = self.leaving?;
+        let now = Instant::now();
+        self.is_dirty |= self.carrying.handle_time(now);
+        let mut alone = None;
+        if self.depth.is_fast() {
+            // The time since the last frame is that of one while the driver has no room.
+            if self.waited {
+                self.note_time(bytes, now.saturating_duration_since(self.pressure.sent_at()));
+            }
+        } else if self.is_in_driver(socket) && now < at + patience(socket) {
+            self.is_dirty |= self.pressure.felt();
+            return None;
+        } else {
+            let took = now.saturating_duration_since(at);
+            alone = Some(took);
+            if bytes >= LONG_FRAME && self.pressure.is_felt() {
+                self.is_dirty |= self.carrying.note(to, bytes, took, now);
+            }
+            self.note_time(bytes, took);
+        }
+
+        (self.leaving, self.waited) = (None, false);
+        let longest = self.pacing.airtime(bytes);
+        let Cost { airtime, is_paced } = self.pressure.sent(longest, alone, now);
         self.is_dirty |= self.pressure.is_missing() != self.is_missing_told;
         // Pacing counts only what it paced, so that a probe does not slow the frames after it.
         if is_paced {
             self.pacing.sent(bytes, now);
         }
-
-        self.note(sending.error.filter(|_| !is_sent));
         Some(RadioEvent::Report(TxReport { result, airtime, heard_by: None }))
+    }
+
+    /// Notes how long a frame took, and lets more or fewer wait in the driver if that says so.
+    fn note_time(&mut self, bytes: usize, took: Duration) {
+        if bytes < LONG_FRAME || !self.depth.note(took, Instant::now()) {
+            return;
+        }
+        if let Some(bound) = &self.sockets {
+            bound.sockets.set_several(self.depth.is_fast(), self.config.mtu);
+        }
+    }
+
+    /// Returns whether the frame that was sent last by a socket is still in the driver.
+    fn is_in_driver(&self, socket: Full) -> bool {
+        self.sockets.as_ref().is_some_and(|bound| bound.sockets.is_full(socket))
     }
 
     /// Logs once that the kernel refuses frames (a firewall, a route), and once that it accepts
@@ -741,6 +842,10 @@ impl Radio for Port {
         self.channel_mhz
     }
 
+    fn unicast(&self) -> Unicast {
+        self.carrying.unicast()
+    }
+
     fn carrier(&self) -> Option<CarrierTime> {
         // Only radios are asked.
         self.channel_mhz.and(self.place()).and_then(|place| nl80211::carrier(place.index))
@@ -764,6 +869,35 @@ impl Radio for Port {
         self.told()
     }
 
+    fn look(&mut self, deliveries: impl FnOnce() -> BTreeMap<RadioAddress, f64>) {
+        let now = Instant::now();
+        let is_due = self.config.broadcast_rate == BroadcastRate::Auto
+            && self.channel_mhz.is_some()
+            && self.rate_choice.is_due(now);
+        let Some(place) = self.place().filter(|_| is_due) else { return };
+        let look = Look {
+            weakest_dbm: nl80211::weakest_station(place.index),
+            are_slow: self.carrying.are_broadcasts_slow(),
+            deliveries: deliveries(),
+        };
+
+        // The one before sets its rate back when it goes, so it goes first.
+        let Some(change) = self.rate_choice.decide(look, now) else { return };
+        self.broadcast_rate = None;
+        if let Change::Set(units) = change {
+            match nl80211::RateSet::new(place.index, units) {
+                Ok(set) => {
+                    tracing::info!("{} broadcasts at {} Mbit/s", self.name(), units / 10);
+                    self.broadcast_rate = Some(set);
+                }
+                // A station or an access point has no such rate: it is left as it is.
+                Err(e) => tracing::debug!("{}: no rate of broadcasts: {e}", self.name()),
+            }
+        }
+        self.carrying = Carrying::new(now);
+        self.is_dirty = true;
+    }
+
     async fn request(&mut self) -> io::Result<()> {
         self.requested = true;
         Ok(())
@@ -771,9 +905,10 @@ impl Radio for Port {
 
     async fn transmit(&mut self, frame: &[u8], to: Option<RadioAddress>) -> io::Result<()> {
         let frame = frame.to_vec();
-        let one = to.and_then(|to| self.unicast(to));
+        let one = to.and_then(|to| self.target(to));
+        let to = to.filter(|_| one.is_some());
         let targets = one.map_or_else(|| self.everyone(frame.len()), |one| vec![one]);
-        self.sending = Some(Sending { frame, targets, done: 0, is_sent: false, error: None });
+        self.sending = Some(Sending { frame, targets, to, done: 0, is_sent: false, error: None });
         Ok(())
     }
 
@@ -818,7 +953,8 @@ impl Radio for Port {
                 return Ok(RadioEvent::Report(TxReport { result, airtime, heard_by: None }));
             }
 
-            if let Some(report) = self.try_send() {
+            self.try_send();
+            if let Some(report) = self.try_report() {
                 return Ok(report);
             }
 
@@ -826,10 +962,17 @@ impl Radio for Port {
             // that is made already waits for the socket of broadcasts alone.
             let now = Instant::now();
             let is_made = self.sending.is_some();
-            let wants = can_send && (self.requested || is_made);
-            let full = if wants { self.full(now) } else { None };
+            let wants = can_send && (self.requested || is_made || self.leaving.is_some());
+            let full = match self.leaving {
+                Some(leaving) => Some(leaving.socket),
+                None if wants => self.full(now),
+                None => None,
+            };
             let full = full.filter(|full| !is_made || *full == Full::Main);
-            let due = if let Some(full) = full {
+            self.waited |= full.is_some();
+            let due = if let Some(leaving) = self.leaving {
+                Some(leaving.at + patience(leaving.socket))
+            } else if let Some(full) = full {
                 // A unicast that no neighbour acknowledges must not hold up broadcasts.
                 self.is_dirty |= self.pressure.felt();
                 let since = self.unicast_full.filter(|_| full == Full::Unicast);
@@ -882,6 +1025,14 @@ impl Radio for Port {
                 () = resolved(self.peers.as_mut(), port) => self.is_dirty = true,
             }
         }
+    }
+}
+
+/// Returns how long a frame may be in the driver.
+fn patience(socket: Full) -> Duration {
+    match socket {
+        Full::Main => LEAVING_PATIENCE,
+        Full::Unicast => UNICAST_PATIENCE,
     }
 }
 

@@ -1,7 +1,8 @@
 //! Sockets of a port: those of UDP, and what both kinds have in common.
 //!
-//! The send buffer holds four frames, and the port makes the next one when less than half of it is
-//! in use: the driver never runs out of frames, and at most two or three are made in advance.
+//! The port makes the next frame when less than half of the send buffer is in use. The kernel keeps
+//! a frame in it until the driver is done with it. So the length of the buffer decides how many
+//! frames wait in the driver, and its use says when a frame has left.
 
 use super::interface::Mac;
 use super::link::{self, LinkSocket};
@@ -12,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{
     Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
 };
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 use tokio::io::Interest;
@@ -22,9 +23,10 @@ use tokio::net::UdpSocket;
 const MOST_OVERHEAD: usize = 62;
 /// Size of the kernel's buffer for frames heard while the loop is busy, bytes.
 const RECEIVE_BUFFER: usize = 4 << 20;
-/// Frames that the kernel's send buffer has room for. It wakes the sender when less than half of it
-/// is in use.
-const SEND_BUFFER_FRAMES: usize = 4;
+/// Frames that the kernel's send buffer has room for, if one or if several are to wait in the
+/// driver. With four, two or three are made in advance, and the driver never runs out of frames.
+const ONE_FRAME: usize = 1;
+const SEVERAL_FRAMES: usize = 4;
 /// Memory of a buffer of the kernel around a frame, bytes, and the sizes that buffers have.
 const BUFFER_OVERHEAD: usize = 512;
 const BUFFER_GRAIN: usize = 2048;
@@ -85,12 +87,8 @@ impl Sockets {
         place: link::Place,
     ) -> io::Result<Self> {
         let receives = |socket: &Socket| socket.set_recv_buffer_size(RECEIVE_BUFFER);
-        let sends = |socket: &Socket| {
-            // The kernel counts whole buffers, and doubles what it is asked for.
-            let frame = config.mtu + MOST_OVERHEAD + BUFFER_OVERHEAD;
-            let frame = frame.next_multiple_of(BUFFER_GRAIN);
-            socket.set_send_buffer_size(SEND_BUFFER_FRAMES * frame / 2)
-        };
+        let sends =
+            |socket: &Socket| socket.set_send_buffer_size(send_buffer(config.mtu, ONE_FRAME));
         if way == Way::Link {
             let prepare = |socket: &Socket| receives(socket).and_then(|()| sends(socket));
             return LinkSocket::open(place, prepare).map(Self::Link);
@@ -123,6 +121,19 @@ impl Sockets {
         Ok(Self::Udp(UdpSockets { main, unicast, maps }))
     }
 
+    /// Makes room for several frames in the driver, or for one. A socket has room for one at first.
+    pub(super) fn set_several(&self, several: bool, mtu: usize) {
+        let frames = if several { SEVERAL_FRAMES } else { ONE_FRAME };
+        let sockets = match self {
+            Self::Link(link) => vec![&link.socket],
+            Self::Udp(udp) => vec![&udp.main, &udp.unicast],
+        };
+        for socket in sockets {
+            // Cannot fail: a size that the kernel does not like is made one that it does.
+            let _ = SockRef::from(socket).set_send_buffer_size(send_buffer(mtu, frames));
+        }
+    }
+
     fn main(&self) -> &UdpSocket {
         match self {
             Self::Link(link) => &link.socket,
@@ -132,37 +143,36 @@ impl Sockets {
 
     /// Returns the socket that has no room for another frame: half of its buffer or more is in use.
     pub(super) fn full(&self) -> Option<Full> {
-        let is_full = |socket: &UdpSocket| {
-            // Through tokio, so that it waits for the kernel's next word if there is no room.
-            let writable = socket.try_io(Interest::WRITABLE, || {
-                let mut fds = [PollFd::new(socket, PollFlags::OUT)];
-                match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
-                    0 => Err(io::ErrorKind::WouldBlock.into()),
-                    _ => Ok(()),
-                }
-            });
-            writable.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
-        };
-
         // A unicast that cannot be sent ends as a broadcast, so the main socket comes first.
-        if is_full(self.main()) {
-            return Some(Full::Main);
-        }
+        [Full::Main, Full::Unicast].into_iter().find(|socket| self.is_full(*socket))
+    }
 
-        match self {
-            Self::Udp(udp) if is_full(&udp.unicast) => Some(Full::Unicast),
-            _ => None,
-        }
+    /// Returns whether half of the buffer of a socket or more is in use.
+    pub(super) fn is_full(&self, which: Full) -> bool {
+        let socket = self.of(which);
+        // Through tokio, so that it waits for the kernel's next word if there is no room.
+        let writable = socket.try_io(Interest::WRITABLE, || {
+            let mut fds = [PollFd::new(socket, PollFlags::OUT)];
+            match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
+                0 => Err(io::ErrorKind::WouldBlock.into()),
+                _ => Ok(()),
+            }
+        });
+        writable.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Waits until a socket has room.
     pub(super) async fn room(&self, full: Full) {
-        let socket = match (full, self) {
+        // An error shows when the frame is sent.
+        drop(self.of(full).writable().await);
+    }
+
+    /// Returns a socket. With a single one for everything it is that.
+    fn of(&self, which: Full) -> &UdpSocket {
+        match (which, self) {
             (Full::Unicast, Self::Udp(udp)) => &udp.unicast,
             _ => self.main(),
-        };
-        // An error shows when the frame is sent.
-        drop(socket.writable().await);
+        }
     }
 
     /// Sends a frame without waiting.
@@ -229,6 +239,13 @@ impl UdpSockets {
             to => to,
         }
     }
+}
+
+/// Returns the size to ask for so that the send buffer has room for some frames, bytes.
+fn send_buffer(mtu: usize, frames: usize) -> usize {
+    // The kernel counts whole buffers, and doubles what it is asked for.
+    let frame = mtu + MOST_OVERHEAD + BUFFER_OVERHEAD;
+    frames * frame.next_multiple_of(BUFFER_GRAIN) / 2
 }
 
 /// Returns an address of IPv4 as one.
