@@ -14,8 +14,8 @@ TUNNEL_FLOOR := building dense-60-1 freifunk hidden-2-0 line-2-20 line-3-0 line-
 # Scripts in Python that are run as they are.
 SCRIPTS := packaging bench/fleet bench/fleet-crowd bench/peers bench/gateway bench/memory \
   bench/quick bench/streams bench/stream-input bench/tcp bench/validation bench/ns3/compare \
-  bench/scale bench/scale/run bench/wifi/inside.py scenarios/data/movement.py \
-  scenarios/meshes/convert.py \
+  bench/scale bench/scale/run bench/wifi/compare bench/wifi/inside.py bench/wifi/measure.py \
+  bench/wifi/radios.py scenarios/data/movement.py scenarios/meshes/convert.py \
   scripts/check-columns.py scripts/check-house.py scripts/check-language.py \
   scripts/notebooks.py scripts/race_picture.py scripts/ratchet.py scripts/readme-picture.py \
   scripts/result-types.py scripts/fleet-demo.py scripts/site_hooks.py scripts/stream-demo.py \
@@ -27,7 +27,7 @@ REPORT_TIME := -Zunstable-options --report-time
 .PHONY: all demo check test lint style clippy neon mipsel columns house language unit lean fuzz \
   bench bench-quick gateway doc docs clean test-deps python python-lint python-test soak \
   validation scale scoreboard scoreboard-quick floor fleet-demo stream-demo stream-demo-deps \
-  wifi-test own-scheme console console-test header deny package-check dist dist-test
+  wifi-bench wifi-test own-scheme console console-test header deny package-check dist dist-test
 
 all:
 	$(CARGO) build --release --workspace
@@ -107,9 +107,11 @@ language:
 
 # The documents as a site in target/site; a link or an anchor that leads nowhere is an error.
 # The tables of the wire format are made first, with the other files that come from the declarations
-# of frames.
+# of frames. The whole workspace is named, so that the crates are built as the tests build them:
+# with one package alone they would have other features, and be built twice.
 docs: $(VENV)/bin/mkdocs
-	$(CARGO) run --quiet -p ncmesh-tests --example frames
+	$(CARGO) build --quiet --workspace --example frames
+	target/debug/examples/frames
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
 doc:
@@ -236,6 +238,11 @@ dist-test: python
 # Daemons on Linux's Wi-Fi stack, in a virtual machine. As root. TESTS names some of its tests.
 wifi-test:
 	bench/wifi/run $(TESTS)
+
+# ncmesh beside other mesh software on Linux's Wi-Fi stack, over the simulator's channel, in a
+# virtual machine. Takes two minutes for each run; ARGS are options of the script.
+wifi-bench:
+	bench/wifi/compare $(ARGS)
 
 # Hours of crashes: 1,000 kills, nodes that come and go, power cuts, shortages. As root.
 # NCMESH_SOAK_KILLS, _SECONDS, _CUTS and _SHORTAGES set how many, NCMESH_SOAK_SEED the random seed.

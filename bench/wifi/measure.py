@@ -4,6 +4,7 @@ Runs as root in a machine of its own. Arguments: the programs ncmesh and ncmesh-
 with the cells to measure (JSON, made by `compare`). Prints a line that begins with RESULT for each.
 """
 
+import itertools
 import json
 import os
 import shutil
@@ -68,8 +69,7 @@ class Cell:
         sense = "audible" if self.cell["hidden"] else "everyone"
         loss = float(self.cell["loss"])
         links = [
-            f'{{ from = "{a}", to = "{b}", loss = {loss} }}'
-            for a, b in zip(names, names[1:], strict=False)
+            f'{{ from = "{a}", to = "{b}", loss = {loss} }}' for a, b in itertools.pairwise(names)
         ]
         scenario = TMP / "row.toml"
         scenario.write_text(
@@ -129,8 +129,18 @@ class Cell:
         config.write_text(rules.format(own=own.removesuffix("/32")))
         self.processes.append(
             popen(
-                "ip", "netns", "exec", radio.name, "babeld", "-I", str(TMP / f"{radio.name}.pid"),
-                "-S", "", "-c", str(config), radio.device,
+                "ip",
+                "netns",
+                "exec",
+                radio.name,
+                "babeld",
+                "-I",
+                str(TMP / f"{radio.name}.pid"),
+                "-S",
+                "",
+                "-c",
+                str(config),
+                radio.device,
                 log=TMP / f"{radio.name}.log",
             )
         )
@@ -193,7 +203,7 @@ class Cell:
         if self.cell["load"] == "crossing":
             flows.append((last, first))
         result |= self.tcp(flows, first, far)
-        if NCMESH and self.software not in ("babel", "batman", "batman-bla"):
+        if self.software not in ("babel", "batman", "batman-bla"):
             result["nodes"] = [self.told(radio) for radio in self.radios]
         return result
 
@@ -251,9 +261,7 @@ BABEL_SOURCE = "install ip 10.44.0.0/24 pref-src {own}\n"
 
 def pings(radio: Radio, to: str, count: int) -> dict[str, Any]:
     """Returns round-trip times, ms, and how many pings were answered."""
-    said = radio.inside(
-        "ping", "-c", str(count), "-i", str(INTERVAL), "-W", "5", to, check=False
-    )
+    said = radio.inside("ping", "-c", str(count), "-i", str(INTERVAL), "-W", "5", to, check=False)
     times = sorted(float(part.split()[0]) for part in said.split("time=")[1:])
     if not times:
         return {"sent": count, "answered": 0}
