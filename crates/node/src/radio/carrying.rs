@@ -1,10 +1,10 @@
 //! Broadcast or unicast: which of them carries more to a neighbour, as far as the driver shows.
 //!
-//! A broadcast goes out once, at a rate that many drivers leave at the lowest of the band. A unicast
-//! frame has a rate of its own and the MAC's repeats. What counts is how long a long frame takes to
-//! leave the driver, for contention and repeats are in that. Where broadcasts are slow, unicast is
-//! tried now and then for some frames. Engines are told the neighbours that unicast serves much
-//! faster, and send them by unicast what would else be a broadcast for them alone.
+//! A broadcast goes out once, at a rate that many drivers leave at the lowest of the band. A frame
+//! by unicast has a rate of its own and the MAC's repeats. What counts is how long a long frame
+//! takes to leave the driver, for contention and repeats are in that. Where broadcasts are slow,
+//! unicast is tried now and then for some frames. Engines are told the neighbours that unicast
+//! serves much faster, and send them by unicast what would else be a broadcast for them alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -726,7 +726,6 @@ impl Port {
         let Leaving { result, bytes, to, socket, at } = self.leaving?;
         let now = Instant::now();
         self.is_dirty |= self.carrying.handle_time(now);
-        let mut alone = None;
         if self.depth.is_fast() {
             // The time since the last frame is that of one while the driver has no room.
             if self.waited {
@@ -737,7 +736,6 @@ impl Port {
             return None;
         } else {
             let took = now.saturating_duration_since(at);
-            alone = Some(took);
             if bytes >= LONG_FRAME && self.pressure.is_felt() {
                 self.is_dirty |= self.carrying.note(to, bytes, took, now);
             }
@@ -745,8 +743,7 @@ impl Port {
         }
 
         (self.leaving, self.waited) = (None, false);
-        let longest = self.pacing.airtime(bytes);
-        let Cost { airtime, is_paced } = self.pressure.sent(longest, alone, now);
+        let Cost { airtime, is_paced } = self.pressure.sent(self.pacing.airtime(bytes), now);
         self.is_dirty |= self.pressure.is_missing() != self.is_missing_told;
         // Pacing counts only what it paced, so that a probe does not slow the frames after it.
         if is_paced {
