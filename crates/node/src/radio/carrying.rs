@@ -198,7 +198,8 @@ mod tests {
         let start = Instant::now();
         let mut carrying = Carrying::new(start);
         let mut now = start;
-        let (mut by_unicast, mut by_broadcast) = (0, 0);
+        let mut by_unicast = 0;
+        let mut by_broadcast = 0;
         while now < start + Duration::from_secs(seconds) {
             let is_unicast = carrying.unicast() != Unicast::Nobody;
             let (to, took) =
