@@ -268,7 +268,8 @@ mod tests {
         while let Some(due_ns) = air.next_ns() {
             air.handle_timeout(due_ns, &mut answers);
         }
-        let (mut received, mut ended) = (Vec::new(), Vec::new());
+        let mut received = Vec::new();
+        let mut ended = Vec::new();
         for answer in &answers {
             if let Some(radio) = attribute(body(answer), 1) {
                 received.push(radio[4]);

@@ -4,12 +4,11 @@
 //! message that lacks something is `None`.
 
 use ncmesh_node::generic_netlink::{Attribute, Header, attribute, body, command, number, request};
+use rtnetlink::packet_core::NLM_F_REQUEST;
 
 /// Name of the family.
 pub const FAMILY: &str = "MAC80211_HWSIM";
 
-/// Flag of netlink of each message that a program sends.
-const REQUEST: u16 = 1;
 /// Commands: a program wants all frames; a frame; what became of one.
 const REGISTER: u8 = 1;
 const FRAME: u8 = 2;
@@ -102,7 +101,7 @@ impl Sent {
             tried.extend([index.cast_unsigned(), u8::try_from(count).unwrap_or(u8::MAX)]);
         }
 
-        let header = Header { kind: family, flags: REQUEST, command: TX_INFO_FRAME };
+        let header = Header { kind: family, flags: NLM_F_REQUEST, command: TX_INFO_FRAME };
         request(
             header,
             &[
@@ -145,7 +144,7 @@ pub struct Received<'a> {
 impl Received<'_> {
     /// Returns the message that hands the frame to the kernel.
     pub fn message(&self, family: u16) -> Vec<u8> {
-        let header = Header { kind: family, flags: REQUEST, command: FRAME };
+        let header = Header { kind: family, flags: NLM_F_REQUEST, command: FRAME };
         let rate = self.rate.to_ne_bytes();
         let signal = self.signal_dbm.to_ne_bytes();
         let frequency = self.frequency_mhz.map(u32::to_ne_bytes);

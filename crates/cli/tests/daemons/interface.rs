@@ -3,6 +3,7 @@
 use crate::support::net::Segment;
 use crate::support::{INBOX, Node, contents, mesh, send, wait_until};
 use ncmesh_node::api::types::Peer;
+use std::path::Path;
 
 fn has_hint(node: &Node, words: &str) -> bool {
     node.status().hints.iter().any(|hint| hint.contains(words))
@@ -96,15 +97,11 @@ fn a_new_address_is_used_at_once() {
     wait_until("the source knows", || mesh[0].transfers()[0].ended);
 }
 
-#[test]
-fn where_frames_are_held_back_no_rate_need_be_set() {
-    let Some(segment) = Segment::new(2) else { return };
-    if !segment.slow_down(1, "4mbit") || !segment.slow_down(2, "4mbit") {
-        return;
-    }
-    let dir = tempfile::tempdir().unwrap();
+/// Starts two nodes whose rate no configuration says, and waits until the first hears the second,
+/// which takes files.
+fn mesh_without_rate(segment: &Segment, dir: &Path) -> Vec<Node> {
     let new = |(more, i): (&&str, u16)| {
-        Node::new(&dir.path().join(format!("n{i}")), segment.host(i.into()), i, more)
+        Node::new(&dir.join(format!("n{i}")), segment.host(i.into()), i, more)
     };
     let mut mesh: Vec<Node> = ["", INBOX].iter().zip(1..).map(new).collect();
     for node in &mut mesh {
@@ -112,6 +109,17 @@ fn where_frames_are_held_back_no_rate_need_be_set() {
         node.start();
     }
     mesh[0].wait_for_peers(&["n2"]);
+    mesh
+}
+
+#[test]
+fn where_frames_are_held_back_no_rate_need_be_set() {
+    let Some(segment) = Segment::new(2) else { return };
+    if !segment.slow_down(1, "4mbit") || !segment.slow_down(2, "4mbit") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mesh = mesh_without_rate(&segment, dir.path());
     send(&mesh[0], "file", &contents(1_000_000, 1), "n2");
     // Without a rate and without back-pressure no more than 1 Mbit/s would be sent.
     let received = mesh[1].wait_for_completion();
@@ -126,15 +134,7 @@ fn one_frame_waits_in_a_slow_driver() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let new = |(more, i): (&&str, u16)| {
-        Node::new(&dir.path().join(format!("n{i}")), segment.host(i.into()), i, more)
-    };
-    let mut mesh: Vec<Node> = ["", INBOX].iter().zip(1..).map(new).collect();
-    for node in &mut mesh {
-        node.edit("rate = \"8M\"\n", "");
-        node.start();
-    }
-    mesh[0].wait_for_peers(&["n2"]);
+    let mesh = mesh_without_rate(&segment, dir.path());
 
     // The queue of the interface stands for a driver's. A frame takes 6 ms there.
     send(&mesh[0], "file", &contents(400_000, 1), "n2");
