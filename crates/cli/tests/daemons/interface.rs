@@ -128,7 +128,7 @@ fn where_frames_are_held_back_no_rate_need_be_set() {
 }
 
 #[test]
-fn at_most_two_long_frames_wait_in_a_slow_driver() {
+fn one_long_frame_waits_in_a_slow_driver() {
     let Some(segment) = Segment::new(2) else { return };
     if !segment.slow_down(1, "2mbit") {
         return;
@@ -146,7 +146,7 @@ fn at_most_two_long_frames_wait_in_a_slow_driver() {
     mesh[1].wait_for_completion();
     // Reports and hellos may be there beside the frame: short ones are handed over at once.
     let most = waiting.iter().max().unwrap();
-    assert!((1..3 * 1_400).contains(most), "{most} bytes, of {} times", waiting.len());
+    assert!((1..2 * 1_400).contains(most), "{most} bytes, of {} times", waiting.len());
 }
 
 /// Returns how many bytes wait in the queue of the interface of host `i`.

@@ -76,22 +76,28 @@ const NEWEST: f64 = 0.125;
 /// others before it is on the air is misread: on a channel of 2 Mbit/s three frames are 20 ms. So
 /// one frame is there at a time, and the next one is made when it has left. Where a frame takes no
 /// longer than a process needs to wake up, the channel would be idle meanwhile; several wait then.
-#[derive(Clone, Copy, Debug, Default)]
+///
+/// A single frame does not decide: the first one after a pause may leave at once, for a queue that
+/// allows a burst, on a channel that is slow.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Depth {
-    /// Since when it is.
+    /// Since when the driver is fast.
     fast_since: Option<Instant>,
-    mean: Option<Duration>,
+    mean: Duration,
+}
+
+impl Default for Depth {
+    fn default() -> Self {
+        Self { fast_since: None, mean: SLOW }
+    }
 }
 
 impl Depth {
     /// Notes that a long frame took this time to leave the driver, once it was its turn. Returns
     /// whether [`is_fast`](Self::is_fast) changed.
     pub(super) fn note(&mut self, took: Duration, now: Instant) -> bool {
-        let mean = match self.mean {
-            Some(mean) => mean.mul_f64(1.0 - NEWEST) + took.mul_f64(NEWEST),
-            None => took,
-        };
-        self.mean = Some(mean);
+        let mean = self.mean.mul_f64(1.0 - NEWEST) + took.mul_f64(NEWEST);
+        self.mean = mean;
         match self.fast_since {
             // The time of a frame is known exactly while it is alone.
             Some(since) if mean >= SLOW || now >= since + FAST_FOR => *self = Self::default(),
@@ -217,7 +223,8 @@ mod tests {
         let mut depth = Depth::default();
         let ms = Duration::from_millis;
         let now = Instant::now();
-        assert!(!depth.note(ms(7), now) && !depth.is_fast());
+        // A first frame that leaves at once says little.
+        assert!(!depth.note(ms(0), now) && !depth.note(ms(7), now) && !depth.is_fast());
         // Within some frames it is known to be fast; a pause of 10 ms does not change that.
         let changed = (0..40).filter(|_| depth.note(Duration::from_micros(600), now)).count();
         assert!(changed == 1 && depth.is_fast());

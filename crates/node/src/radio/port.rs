@@ -2,8 +2,9 @@
 //!
 //! Data waits here, where it can still be coded, and not in the driver's queue. A frame counts as
 //! sent when it has left: when the kernel has taken it out of the send buffer. The next one is made
-//! then, or a little earlier where the channel is fast ([`Depth`]). Drivers that let go of a frame
-//! as soon as they have it give no such back-pressure; then the rate limit alone holds frames back.
+//! then, or a little earlier where the channel is fast (`Depth` of `pacing`). Drivers that let go
+//! of a frame as soon as they have it give no such back-pressure; then the rate limit alone holds
+//! frames back.
 //!
 //! Unicast frames go to the address that their receiver tells in its hellos: a MAC address, or one
 //! of IPv4 or IPv6 if the kernel knows its hardware address. Otherwise they go out as broadcasts,
