@@ -1,6 +1,7 @@
 //! Pacing of frames under a rate limit, or by the driver's back-pressure.
 
 use crate::config::Rate;
+use ncmesh_engine::toolkit::average::DurationAverage;
 use std::time::{Duration, Instant};
 
 /// Largest delay that later frames may make up for. It covers a few scheduling delays of a busy
@@ -77,18 +78,18 @@ const NEWEST: f64 = 0.125;
 /// one frame is there at a time, and the next one is made when it has left. Where a frame takes no
 /// longer than a process needs to wake up, the channel would be idle meanwhile; several wait then.
 ///
-/// A single frame does not decide: the first one after a pause may leave at once, for a queue that
-/// allows a burst, on a channel that is slow.
+/// One frame does not decide: where the queue allows a burst, the first frame after a pause leaves
+/// at once on a slow channel, too. So the mean begins slow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Depth {
     /// Since when the driver is fast.
     fast_since: Option<Instant>,
-    mean: Duration,
+    mean: DurationAverage,
 }
 
 impl Default for Depth {
     fn default() -> Self {
-        Self { fast_since: None, mean: SLOW }
+        Self { fast_since: None, mean: DurationAverage::starting_at(SLOW, NEWEST) }
     }
 }
 
@@ -96,8 +97,8 @@ impl Depth {
     /// Notes that a long frame took this time to leave the driver, once it was its turn. Returns
     /// whether [`is_fast`](Self::is_fast) changed.
     pub(super) fn note(&mut self, took: Duration, now: Instant) -> bool {
-        let mean = self.mean.mul_f64(1.0 - NEWEST) + took.mul_f64(NEWEST);
-        self.mean = mean;
+        self.mean.add(took);
+        let mean = self.mean.value();
         match self.fast_since {
             // The time of a frame is known exactly while it is alone.
             Some(since) if mean >= SLOW || now >= since + FAST_FOR => *self = Self::default(),
