@@ -24,10 +24,10 @@ SCRIPTS := packaging bench/fleet bench/fleet-crowd bench/peers bench/gateway ben
 TIMED := scripts/timing.py tests
 REPORT_TIME := -Zunstable-options --report-time
 
-.PHONY: all demo check test lint style clippy neon mipsel columns house language unit lean fuzz \
-  bench bench-quick gateway doc docs clean test-deps python python-lint python-test soak \
-  validation scale scoreboard scoreboard-quick floor fleet-demo stream-demo stream-demo-deps \
-  wifi-bench wifi-test own-scheme console console-test header deny package-check dist dist-test
+.PHONY: all demo check test lint style clippy neon mipsel columns house language built unit live \
+  lean fuzz bench bench-quick gateway doc docs clean test-deps python python-lint python-test soak \
+  validation scale scoreboard scoreboard-quick floor fleet-demo stream-demo stream-demo-deps wifi- \
+  bench wifi-test own-scheme console console-test header deny package-check dist dist-test
 
 all:
 	$(CARGO) build --release --workspace
@@ -67,11 +67,11 @@ stream-demo-deps:
 check: style clippy
 	$(CARGO) test --workspace --lib --quiet
 
-# Everything, as continuous integration does. Ends with the time of each step, and the ten slowest
-# tests.
+# Everything, as continuous integration does. Tests of real daemons mostly wait, and so everything
+# that computes is done meanwhile. Ends with the time of each step, and the ten slowest tests.
 test:
-	scripts/timing.py steps test-deps lint python-lint doc docs fuzz lean unit floor python-test \
-	  console-test package-check
+	scripts/timing.py steps test-deps lint python built -- live console-test -- \
+	  unit floor python-test python-lint docs doc lean package-check fuzz
 
 test-deps:
 	scripts/install-test-deps.sh
@@ -83,7 +83,7 @@ style: columns house language
 	$(CARGO) fmt --all --manifest-path fuzz/Cargo.toml --check
 
 clippy:
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --test '*' -- -D warnings
 
 # The kernels of another processor, in an emulator.
 neon:
@@ -107,20 +107,27 @@ language:
 
 # The documents as a site in target/site; a link or an anchor that leads nowhere is an error.
 # The tables of the wire format are made first, with the other files that come from the declarations
-# of frames. The whole workspace is named, so that the crates are built as the tests build them:
-# with one package alone they would have other features, and be built twice.
-docs: $(VENV)/bin/mkdocs
-	$(CARGO) build --quiet --workspace --example frames
+# of frames.
+docs: $(VENV)/bin/mkdocs built
 	target/debug/examples/frames
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 
-# Many tests wait for daemons, so there are twice as many threads as processors.
+# All tests in Rust, and the example that `docs` runs. Each step that runs some of it names the
+# whole workspace: with one package alone crates would have other features, and be built twice.
+built:
+	$(CARGO) test --workspace --tests --test '*' --example frames --no-run
+
 unit:
-	RUST_TEST_THREADS=$$((2 * $$(nproc))) $(TIMED) $(CARGO) test --workspace --tests -- $(REPORT_TIME)
+	$(TIMED) $(CARGO) test --workspace --tests -- $(REPORT_TIME)
 	$(CARGO) test --workspace --doc
+
+# Tests of real daemons, as root. They wait for radios and for each other, so many run at once.
+live:
+	$(TIMED) $(CARGO) test --workspace --test lab --test daemons -- $(REPORT_TIME) \
+	  --test-threads $$((4 * $$(nproc)))
 
 # A program with fewer engines: each is a Cargo feature of the command.
 lean:
@@ -206,7 +213,7 @@ console-test: console/node_modules target/debug/ncmesh
 
 # One of these tests watches a lab of daemons.
 target/debug/ncmesh:
-	$(CARGO) test --workspace --no-run
+	$(MAKE) built
 
 console/node_modules: console/package-lock.json
 	cd console && npm ci --no-audit --no-fund

@@ -4,11 +4,11 @@ import { labOf, PORT } from "./lab";
 
 const test = labOf((file) => [
   ...["building", "--from", "n01", "--to", "n05,n09,n14,n20"],
-  ...["--send", file("map.bin", Buffer.alloc(1_500_000, "a file of some length. "))],
+  ...["--send", file("map.bin", Buffer.alloc(700_000, "a file of some length. "))],
 ]);
 
 test("a transfer of 22 daemons is followed, and a killed node is grey", async ({ page, lab }) => {
-  test.setTimeout(180_000);
+  test.setTimeout(300_000);
   await lab.line(/22 daemons are up/);
   await page.goto(`http://127.0.0.1:${PORT}/#/transfers`);
 
@@ -19,7 +19,7 @@ test("a transfer of 22 daemons is followed, and a killed node is grey", async ({
     bars.evaluateAll((all) => all.map((bar) => Number(bar.getAttribute("aria-valuenow"))));
   await expect.poll(async () => Math.max(...(await shares()))).toBeGreaterThan(0);
   expect(Math.min(...(await shares()))).toBeLessThan(100);
-  await expect.poll(shares, { timeout: 90_000 }).toEqual([100, 100, 100, 100]);
+  await expect.poll(shares, { timeout: 180_000 }).toEqual([100, 100, 100, 100]);
 
   // Its neighbours say within ten seconds that a node is gone, and all others stay.
   const [, victim] = await lab.line(/# n03, process (\d+)/);

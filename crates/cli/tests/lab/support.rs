@@ -12,8 +12,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// Timeout of every wait in a test.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Room for two whole meshes on this machine. More would slow each other down.
-static ROOM: Semaphore = Semaphore::const_new(2);
+/// Whole meshes for which this machine has room at once. More would slow each other down.
+const MESHES: u32 = 3;
+static ROOM: Semaphore = Semaphore::const_new(MESHES as usize);
 
 /// Waits until a mesh can run, perhaps beside one of another test.
 pub(crate) async fn room() -> SemaphorePermit<'static> {
@@ -22,7 +23,7 @@ pub(crate) async fn room() -> SemaphorePermit<'static> {
 
 /// Waits until a mesh can run that is compared with figures, or with what is left on the machine.
 pub(crate) async fn room_alone() -> SemaphorePermit<'static> {
-    ROOM.acquire_many(2).await.unwrap()
+    ROOM.acquire_many(MESHES).await.unwrap()
 }
 
 /// Waits for `permit` where no runtime runs.
