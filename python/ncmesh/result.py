@@ -17,11 +17,14 @@ from ncmesh import _ncmesh, extras, summary
 from ncmesh.outcome import Outcome
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 Scenario = Mapping[str, Any] | str | os.PathLike[str]
+Planner: typing.TypeAlias = "Callable[[NDArray[np.float64], int, list[int]], Mapping[str, object]]"
 
 
 class Result(Outcome):
@@ -130,6 +133,7 @@ def run(
     set: Mapping[str, Any] | None = None,
     limit_s: float | None = None,
     progress: bool = False,
+    plan: Planner | None = None,
 ) -> Result:
     """
     Simulate the file transfer, flows or streams of `scenario`.
@@ -143,12 +147,19 @@ def run(
     run ends with the transfer, or after `limit_s` seconds of the mesh's clock. `progress` shows a
     bar on standard error. Other threads run meanwhile.
 
+    `plan` says who forwards a file, in place of a scheme: `plan(loss, source, receivers)` returns
+    what `pacifier.plan` does for the same arguments, or at least its `forwarders`, those upstream
+    first, and their `tx_credit`. `z` of the source is 1 without it, and a source without a child by
+    `parent` waits for none. `loss` is what the source knows of the mesh when it plans, which it
+    does at each turn of a generation. The file is then carried as by `pacifier`; `variant`,
+    `generation`, `symbol_size` and `timeout_factor` are settings of `protocol.planned`.
+
     Rates and sizes are whole numbers, in bit/s and bytes, or text such as "2M". Scalars of NumPy
     count as numbers, arrays as lists.
 
     Raises `ScenarioError` for a wrong scenario, seed, scheme or setting, `UnreachableError` if no
-    path leads to a receiver, `OSError` if the file to send cannot be read, and `TypeError` for a
-    limit that is no number.
+    path leads to a receiver, `OSError` if the file to send cannot be read, `TypeError` for a limit
+    that is no number, `ValueError` for a plan that cannot be followed, and what `plan` raises.
     """
     changes = dict(set or {})
     if paths is not None:
@@ -162,6 +173,7 @@ def run(
             set=changes,
             limit_s=limit_s,
             progress=show,
+            plan=plan,
         )
     return Result.of(outcome)
 

@@ -64,6 +64,16 @@ else:
     print(json.dumps({{**outcome, "scheme": "own"}}))
 """
 
+PLANNER = """
+from ncmesh import pacifier
+def tree(loss, source, receivers):
+    return pacifier.plan(loss, source, receivers)
+def wrong(loss, source, receivers):
+    return 1 / 0
+def more(loss, source, receivers):
+    return {}
+"""
+
 
 # ---- bounds
 
@@ -562,6 +572,28 @@ def test_schemes_of_a_program_are_run_beside_the_others(tmp_path, capsys):
     assert run(*where, *what, "--schemes", "other") == Kind.USAGE
     assert "own" in capsys.readouterr().err
     assert run(*where[:-1], tmp_path / "none", *what) == Kind.FILE
+
+
+def test_a_function_that_plans_is_run_beside_the_schemes(tmp_path, capsys):
+    file = tmp_path / "mine.py"
+    file.write_text(PLANNER)
+    what = ("--meshes", "line-2-0", "--cases", "0.5 MB to 4", "--instances", 1, "--draws", 1)
+    where = ("--output", tmp_path / "board", "--jobs", 1, "--link-power", "equal", "--program")
+    assert run(*where, f"{file}:tree", *what, "--schemes", "tree", "pacifier") == 0
+    rows, _ = table.read(tmp_path / "board" / "scoreboard.parquet")
+    pacifier, tree = sorted(rows, key=lambda row: row["scheme"])
+    assert (pacifier["scheme"], tree["scheme"]) == ("pacifier", "tree")
+    # The function makes the same plan, and draws are others.
+    assert tree["seed"] == pacifier["seed"]
+    assert tree["last_s"] == pytest.approx(pacifier["last_s"], rel=0.5)
+
+    assert run(*where, f"{file}:wrong", *what, "--schemes", "wrong") == Kind.OTHER
+    assert "ZeroDivisionError" in capsys.readouterr().err
+    assert run(*where, f"{file}:missing", *what) == Kind.USAGE
+    assert "it has no function missing" in capsys.readouterr().err
+    assert run(*where, f"{file}:more", *what) == Kind.USAGE
+    assert "rename the function" in capsys.readouterr().err
+    assert run(*where, f"{tmp_path / 'none.py'}:tree", *what) == Kind.FILE
 
 
 def test_a_table_is_written_as_toml():

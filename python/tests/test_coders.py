@@ -74,3 +74,74 @@ def test_one_seed_gives_one_series_of_packets():
 def test_misuse_is_told(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+# ---- streams
+
+
+def test_packets_of_a_stream_come_through_a_relay_that_lost_some():
+    packets = [bytes([number] * (number + 1)) for number in range(6)]
+    source, relay, sink = ncmesh.Window(seed=1), ncmesh.Window(seed=2), ncmesh.Window()
+    for number, symbol in enumerate(packets):
+        assert source.add(number, symbol)
+        assert not source.add(number, symbol)
+
+    # The relay has two packets as they were sent, and combinations.
+    relay.add(0, packets[0])
+    relay.add(4, packets[4])
+    while relay.rank < 6:
+        assert relay.receive(source.combine())
+    assert [relay.packet(number) is not None for number in range(6)] == [True] * 6
+    while sink.rank < 6:
+        sink.receive(relay.combine())
+    for number, symbol in enumerate(packets):
+        # A shorter symbol counts as filled up with zeros.
+        assert sink.packet(number).rstrip(b"\0") == symbol.rstrip(b"\0")
+
+
+def test_a_combination_is_that_of_its_coefficients():
+    window = ncmesh.Window()
+    window.receive(ncmesh.Combination(7, b"\x01\x02\x00", b"ab"))
+    assert window.packet(7) is None
+    assert window.rank == 1
+    window.add(8, b"xy")
+    expected = gf.add(list(b"ab"), gf.multiply(2, list(b"xy")))
+    assert window.packet(7) == bytes(expected.astype(np.uint8))
+
+    # One that is left out of the range is in no combination.
+    only = window.combine(8, 9)
+    assert (only.first, only.coefficients, only.symbol) == (8, b"\x01", b"xy")
+    assert window.combine(9) is None
+    assert window.combine(9, 8) is None
+    window.forget_before(8)
+    assert (window.rank, window.packet(7)) == (1, None)
+
+
+LAST = 2**32 - 2
+
+
+def test_the_last_packets_of_a_stream_are_like_any_others():
+    window = ncmesh.Window(seed=1)
+    window.receive(ncmesh.Combination(LAST - 1, b"\x03\x01", b"ab"))
+    window.add(LAST, b"xy")
+    assert window.packet(LAST - 1) is not None
+    assert window.combine().first == LAST - 1
+    assert not window.receive(ncmesh.Combination(3, b"\0\0", b"ab"))
+
+
+@pytest.mark.parametrize(
+    ("misuse", "message"),
+    [
+        (lambda w: w.add(-1, b""), "packet -1: allowed is 0 to 4294967294"),
+        (lambda w: w.add(LAST + 1, b""), "packet 4294967295"),
+        (lambda w: w.packet(-5), "packet -5"),
+        (lambda w: w.combine(0, LAST + 1), "packet 4294967295"),
+        (lambda w: w.forget_before(-1), "packet -1"),
+        (lambda _: ncmesh.Combination(0, b"", b"a"), "0 coefficients from packet 0"),
+        (lambda _: ncmesh.Combination(0, bytes(65536), b"a"), "allowed are 1 to 65535"),
+        (lambda _: ncmesh.Combination(LAST, b"ab", b"a"), "up to packet 4294967294"),
+    ],
+)
+def test_misuse_of_a_window_is_a_value_error(misuse, message):
+    with pytest.raises(ValueError, match=message):
+        misuse(ncmesh.Window())

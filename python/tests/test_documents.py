@@ -28,7 +28,7 @@ def test_the_python_reference_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     examples = blocks("reference/python.md", "python")
     for example in examples:
         exec(compile(example, "python.md", "exec"), names)
-    assert len(examples) == 4
+    assert len(examples) == 6
     assert names["run"].receivers
 
 

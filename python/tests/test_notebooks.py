@@ -13,4 +13,4 @@ def test_the_output_of_notebooks_is_that_of_a_run():
         [sys.executable, script, "--check"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(list((ROOT / "docs/notebooks").glob("*.ipynb"))) == 3
+    assert len(list((ROOT / "docs/notebooks").glob("*.ipynb"))) == 4

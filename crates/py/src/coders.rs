@@ -21,7 +21,7 @@ fn shape(generation: usize, symbol_size: usize, name: &str) -> PyResult<Shape> {
 }
 
 /// Returns a random generator from `seed`, or from the operating system.
-fn generator(seed: Option<u64>) -> PyResult<ChaCha8Rng> {
+pub(crate) fn generator(seed: Option<u64>) -> PyResult<ChaCha8Rng> {
     if let Some(seed) = seed {
         return Ok(ChaCha8Rng::seed_from_u64(seed));
     }
@@ -31,7 +31,7 @@ fn generator(seed: Option<u64>) -> PyResult<ChaCha8Rng> {
 }
 
 /// Returns the bytes of a bytes-like object.
-fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     // Arrays of other types would be read byte by byte, which is never meant.
     let buffer = PyBuffer::<u8>::get(object).map_err(|_| {
         let kind = object.get_type();

@@ -7,9 +7,11 @@
 mod coders;
 mod fields;
 mod plain;
+mod planned;
 mod plans;
 mod signals;
 mod simulate;
+mod window;
 
 use pyo3::prelude::*;
 
@@ -28,6 +30,10 @@ pyo3::create_exception!(
 
 #[pymodule]
 mod _ncmesh {
+    use ncmesh_engines::AddError;
+    use pyo3::exceptions::PyRuntimeError;
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::coders::{Decoder, Encoder, Recoder};
     #[pymodule_export]
@@ -37,7 +43,16 @@ mod _ncmesh {
     #[pymodule_export]
     use super::simulate::{check, loss_matrix, mesh, result_schema, schemes, simulate};
     #[pymodule_export]
+    use super::window::{Combination, Window};
+    #[pymodule_export]
     use super::{ScenarioError, UnreachableError};
+
+    /// Adds the scheme that follows a plan of Python's.
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let late = |error: AddError| PyRuntimeError::new_err(error.to_string());
+        ncmesh_engines::add(&[super::planned::PLANNED]).map_err(late)
+    }
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)] // Python's name for it.

@@ -20,8 +20,13 @@ fn wrong(message: impl Into<String>) -> PyErr {
 }
 
 /// Returns the index of a node.
-fn index(node: NodeId) -> usize {
+pub(crate) fn index(node: NodeId) -> usize {
     usize::from(node.0) - 1
+}
+
+/// Returns the node with an index, which is less than [`MOST_NODES`].
+pub(crate) fn node_id(index: usize) -> NodeId {
+    NodeId(index as u16 + 1)
 }
 
 /// Converts keys from node ids to indices.
@@ -50,7 +55,7 @@ fn topology(loss: &PyArrayLikeDyn<'_, f64, AllowTypeChange>) -> PyResult<Topolog
         if !(0.0..=1.0).contains(&loss) {
             return Err(wrong(format!("loss[{from}][{to}] = {loss}: allowed is 0 to 1")));
         }
-        hears[to].insert(NodeId(from as u16 + 1), 1.0 - loss);
+        hears[to].insert(node_id(from), 1.0 - loss);
     }
 
     Ok(Topology::known(hears))
@@ -66,7 +71,7 @@ fn node(of: &Bound<'_, PyAny>, what: &str, nodes: usize) -> PyResult<NodeId> {
     };
 
     let message = || format!("{what} {of}: allowed is 0 to {}", nodes - 1);
-    given.map(|i| NodeId(i + 1)).ok_or_else(|| wrong(message()))
+    given.map(|i| node_id(i.into())).ok_or_else(|| wrong(message()))
 }
 
 /// Returns the nodes of a sequence of indices: at least one, none twice, none the source.

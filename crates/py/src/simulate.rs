@@ -1,11 +1,11 @@
 //! Runs of scenarios in virtual time.
 
-use crate::plain;
 use crate::signals::Signals;
 use crate::{ScenarioError, UnreachableError};
+use crate::{plain, planned};
 use ncmesh_engine::registry::AUTO;
 use ncmesh_engine::time::Duration;
-use ncmesh_engines::registry;
+use ncmesh_engines::BUILT_IN;
 use ncmesh_sim::scenario::{Node, Scenario};
 use ncmesh_sim::{Knowledge, RunError, Simulation, SimulationConfig, Step, check_traffic, measure};
 use numpy::PyArray2;
@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pythonize::pythonize;
 use std::fmt::Display;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// Timeout of runs without a limit: a thousand years of the mesh's clock, s.
@@ -81,10 +82,10 @@ fn checked_seed(seed: &Bound<'_, PyAny>) -> PyResult<i64> {
 }
 
 /// Returns the schemes of this build with the service of each, in the registry's order. The first
-/// of a service is its default.
+/// of a service is its default. `planned` is left out: it is nothing without a plan.
 #[pyfunction]
 pub(crate) fn schemes() -> Vec<(&'static str, &'static str)> {
-    registry().entries().map(|entry| (entry.name, entry.service().name())).collect()
+    BUILT_IN.entries().map(|entry| (entry.name, entry.service().name())).collect()
 }
 
 /// Raises an exception if a run has wrong arguments, without simulating.
@@ -98,6 +99,7 @@ pub(crate) fn check(
     set: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<()> {
     // Engines check their settings when a node is built.
+    let scheme = planned::scheme(scheme, None)?;
     let request = Request::new(scenario, seed, scheme, mac, set)?;
     Simulation::new(request.config).map(drop).map_err(wrong)
 }
@@ -159,10 +161,11 @@ pub(crate) fn result_schema(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// Runs a scenario in virtual time, without the GIL. `progress` is called with the share that is
-/// done, 0 to 1, now and then; what it raises ends the run.
+/// done, 0 to 1, now and then, and `plan` when the source of a file plans; what they raise ends the
+/// run.
 #[pyfunction]
 #[pyo3(signature = (
-    scenario, seed=None, *, scheme=None, mac=None, set=None, limit_s=None, progress=None
+    scenario, seed=None, *, scheme=None, mac=None, set=None, limit_s=None, progress=None, plan=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "named arguments of Python")]
 pub(crate) fn simulate<'py>(
@@ -174,19 +177,25 @@ pub(crate) fn simulate<'py>(
     set: Option<&Bound<'py, PyDict>>,
     limit_s: Option<&Bound<'py, PyAny>>,
     progress: Option<Py<PyAny>>,
+    plan: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let limit = limit_s.map(plain::seconds).transpose()?.unwrap_or(NEVER_S);
     if limit.is_nan() || limit <= 0.0 {
         return Err(wrong(format!("limit_s = {limit}: allowed is above 0")));
     }
     let limit = Duration::from_secs_f64(limit.min(NEVER_S));
+    let scheme = planned::scheme(scheme, plan.as_ref().map(|plan| plan.bind(py)))?;
     let Request { scenario, config, scheme } = Request::new(scenario, seed, scheme, mac, set)?;
 
     // Without the GIL other threads of Python run, but so do not signal handlers: the run looks for
     // signals itself. The exception of a handler is raised in place of the run's own error.
     let mut signals = Signals::new(progress);
-    let look = |step: &Step<'_>| signals.check(|| step.share());
-    let outcome = py.detach(|| ncmesh_sim::run(&scenario, config, &scheme, limit, vec![], look));
+    let look = |step: &Step<'_>| {
+        if planned::has_raised() { ControlFlow::Break(()) } else { signals.check(|| step.share()) }
+    };
+    let run = || ncmesh_sim::run(&scenario, config, &scheme, limit, vec![], look);
+    let nodes = scenario.nodes.len();
+    let outcome = py.detach(|| planned::with(plan, nodes, run))?;
     signals.raised()?;
     Ok(pythonize(py, &outcome.map_err(failed)?)?)
 }

@@ -23,7 +23,7 @@ from ncmesh.bench.service import Row, Service
 from ncmesh.bench.stream import STREAM
 from ncmesh.bench.tunnel import TUNNEL
 from ncmesh.campaign.command import add_worker_arguments, workers_of
-from ncmesh.campaign.program import Program
+from ncmesh.campaign.program import simulator_of
 from ncmesh.campaign.schedule import execute
 from ncmesh.campaign.store import Store
 from ncmesh.failure import FailureError, Kind
@@ -53,9 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--schemes", nargs="+", metavar="SCHEME", help="[default: all]")
     what.add_argument(
         "--program",
-        type=_program,
+        type=simulator_of,
         metavar="PROGRAM",
-        help="a program with schemes of its own (examples/own-scheme): they are run, too",
+        help="schemes of your own: a program (examples/own-scheme), or FILE.py:FUNCTION, a "
+        "function that plans as for ncmesh.run; they are run, too",
     )
     cases = [case for service in SERVICES.values() for case in service.receivers]
     what.add_argument(
@@ -332,10 +333,6 @@ def _quoted(names: Sequence[str]) -> str:
 def _in_help(text: str) -> str:
     """Return a text for argparse, which takes a percent sign for the start of a name."""
     return text.replace("%", "%%")
-
-
-def _program(text: str) -> Program:
-    return Program(Path(text))
 
 
 def _instances(text: str) -> int:

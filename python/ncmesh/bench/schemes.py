@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ncmesh import _ncmesh
-from ncmesh.campaign.program import Program
+from ncmesh.campaign.program import Simulator
 from ncmesh.failure import FailureError, Kind
 
 # The name of a service's default.
@@ -16,12 +16,12 @@ SERVICES = ("file", "tunnel", "stream")
 SETS = ("etx_unicast+forward+stream_tree", "pacifier+core_nc+multirate")
 
 
-def known(program: Program | None = None) -> list[tuple[str, str]]:
+def known(program: Simulator | None = None) -> list[tuple[str, str]]:
     """Return all schemes, each with its service."""
     return _ncmesh.schemes() if program is None else program.schemes()
 
 
-def of(service: str, program: Program | None = None) -> tuple[str, ...]:
+def of(service: str, program: Simulator | None = None) -> tuple[str, ...]:
     """Return the schemes of a service, in the order of the registry; sets of them for `mixed`."""
     if service == "mixed":
         return ("+".join(default(name) for name in SERVICES), *SETS)
@@ -34,7 +34,7 @@ def default(service: str) -> str:
 
 
 def chosen(
-    service: str, names: Sequence[str] | None, program: Program | None = None
+    service: str, names: Sequence[str] | None, program: Simulator | None = None
 ) -> tuple[str, ...]:
     """Return the schemes of a service among `names`, all without names."""
     if names is None:

@@ -9,7 +9,7 @@ from typing import Any
 from ncmesh.bench import schemes
 from ncmesh.bench.instances import Instance, group
 from ncmesh.bench.meshes import Mesh
-from ncmesh.campaign.program import Program
+from ncmesh.campaign.program import Simulator
 from ncmesh.campaign.runs import Run
 
 Row = Mapping[str, Any]
@@ -65,7 +65,7 @@ class Service:
                 made.append(Instance(mesh, self.name, case, number, source, tuple(receivers)))
         return made
 
-    def run(self, instance: Instance, scheme: str, program: Program | None = None) -> Run:
+    def run(self, instance: Instance, scheme: str, program: Simulator | None = None) -> Run:
         """Return the run of a scheme, which may be one of a program of one's own."""
         scenario = instance.mesh.scenario.varied(self.traffic(instance))
         text = self.text(instance, scheme)

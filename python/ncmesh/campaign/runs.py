@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ncmesh import _ncmesh
-from ncmesh.campaign.program import Program
+from ncmesh.campaign.program import Simulator
 from ncmesh.campaign.scenario import Scenario, Table, hash_of
 from ncmesh.failure import FailureError, Kind
 
@@ -33,8 +33,8 @@ class Run:
     parameters: Table = field(default_factory=dict)
     """Varied settings of the scenario, for people; the scenario has them already."""
     build: str = field(default_factory=build)
-    simulator: Program | None = None
-    """A program in place of the compiled module, because the scheme is its own."""
+    simulator: Simulator | None = None
+    """In place of the compiled module, because the scheme is its own."""
 
     @functools.cached_property
     def key(self) -> str:
@@ -47,7 +47,7 @@ class Run:
     def check(self) -> None:
         """Raise what would be wrong with it before anything is simulated."""
         if self.simulator is not None:
-            return  # Only the program knows its schemes. It says what is wrong when it runs.
+            return  # Only the simulator knows its schemes. It says what is wrong when it runs.
         try:
             _ncmesh.check(self.scenario.table, self.seed, scheme=self.scheme)
         except _ncmesh.ScenarioError as error:
