@@ -67,6 +67,7 @@ impl Air {
         // The kernel's frames have their MAC headers already, and it drops what is for others.
         config.mac_overhead_bytes = CHECK_SEQUENCE;
         config.overhear_unicast = false;
+
         let medium = Medium::new(config)?;
         let radios = (0..medium.radios()).map(|_| Radio::default()).collect();
         Ok(Self { medium, family, radios, interfaces: BTreeMap::new(), counts: Counts::default() })
@@ -86,22 +87,27 @@ impl Air {
     pub fn handle_message(&mut self, now_ns: u64, message: &[u8], answers: &mut Vec<Vec<u8>>) {
         // Events from before come first, so that the frame is not sent in the past of the medium.
         self.handle_timeout(now_ns, answers);
+
         let Some(sent) = Sent::parse(message) else {
             self.counts.garbled += 1;
             return;
         };
+
         let Some(radio) = self.radio(sent.radio) else {
             self.counts.strangers += 1;
             return;
         };
+
         self.learn(radio, &sent.frame);
 
+        // The kernel waits for a report of each frame, of one without room, too.
         if let Err(refused) = self.radios[radio.0].queue.push(sent) {
             self.counts.no_room += 1;
             let end = End { is_acked: false, attempts: 0, signal_dbm: SIGNAL_DBM };
             answers.push(refused.status(self.family, end));
             return;
         }
+
         self.request(now_ns, radio);
         self.act(answers);
     }
@@ -121,8 +127,10 @@ impl Air {
             match output {
                 Output::Grant { radio, at_ns } => self.supply(at_ns, radio),
                 Output::Deliver { to, from, frame, power, .. } => {
+                    // Only the frame that is on the air has a rate to tell.
                     let Some(sent) = self.radios[from.0].in_flight.as_ref() else { continue };
                     let strength = power.map(|power| power.dbm() as i32);
+
                     let received = Received {
                         radio: address(to),
                         frame: &frame,
@@ -137,11 +145,14 @@ impl Air {
                     self.counts.attempts += u64::from(attempts);
                     self.counts.airtime_ns += airtime_ns;
                     self.counts.failed += u64::from(result == TxResult::Failed);
+
                     if let Some(sent) = self.radios[radio.0].in_flight.take() {
                         let is_acked = result == TxResult::Acked;
                         let end = End { is_acked, attempts, signal_dbm: SIGNAL_DBM };
                         answers.push(sent.status(self.family, end));
                     }
+
+                    // The next one may wait already.
                     self.request(at_ns, radio);
                 }
             }
@@ -163,11 +174,15 @@ impl Air {
             let _ = self.medium.decline(at_ns, radio);
             return;
         };
+
+        // The first rate of the kernel's list is used for all attempts.
         if let Some(bps) = bits_per_second(sent.rates[0], sent.frequency_mhz) {
             let _ = self.medium.set_rate(radio, bps);
         }
+
         let access = self.access(radio, &sent);
         let frame: Arc<[u8]> = sent.frame.as_slice().into();
+
         // A frame that is too long is lost, and the kernel's driver has a limit below that.
         if self.medium.supply(at_ns, radio, access, frame).is_ok() {
             self.radios[radio.0].in_flight = Some(sent);
@@ -191,10 +206,13 @@ impl Air {
     /// Remembers the address under which a radio sends.
     fn learn(&mut self, radio: RadioId, frame: &[u8]) {
         let Some(own) = frame.get(10..16).and_then(|own| own.first_chunk::<6>()) else { return };
+
+        // A member that changes its address all the time fills no memory.
         let addresses = &mut self.radios[radio.0].addresses;
         if self.interfaces.contains_key(own) || *addresses >= MOST_ADDRESSES {
             return;
         }
+
         *addresses += 1;
         self.interfaces.insert(*own, radio);
     }
@@ -213,6 +231,7 @@ impl Air {
     /// Returns the radio of the interface with this address.
     fn interface(&self, address: Address) -> Option<RadioId> {
         let known = self.interfaces.get(&address).copied();
+
         // Before it has sent, an interface has the address that the module gave it.
         let [first, rest @ ..] = address;
         let [a, b, c, d, e] = rest;

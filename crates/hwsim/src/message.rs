@@ -67,6 +67,8 @@ impl Sent {
         if command(message) != Some(FRAME) {
             return None;
         }
+
+        // A message without one of its parts is no frame.
         let body = body(message);
         let rates = attribute(body, TX_INFO)?;
         let kinds = attribute(body, TX_INFO_FLAGS).unwrap_or_default();
@@ -89,6 +91,7 @@ impl Sent {
     /// until then, also those about which it does not ask.
     pub fn status(&self, family: u16, end: End) -> Vec<u8> {
         let flags = if end.is_acked { self.flags | ACKED } else { self.flags };
+
         // The attempts are shared out over the rates in their order; a rate that was not used ends
         // the list.
         let mut left = end.attempts;
@@ -145,15 +148,20 @@ impl Received<'_> {
     /// Returns the message that hands the frame to the kernel.
     pub fn message(&self, family: u16) -> Vec<u8> {
         let header = Header { kind: family, flags: NLM_F_REQUEST, command: FRAME };
+
+        // Numbers are of the machine's own order of bytes.
         let rate = self.rate.to_ne_bytes();
         let signal = self.signal_dbm.to_ne_bytes();
         let frequency = self.frequency_mhz.map(u32::to_ne_bytes);
+
         let mut attributes = vec![
             Attribute { kind: RECEIVER, value: &self.radio },
             Attribute { kind: BYTES, value: self.frame },
             Attribute { kind: RX_RATE, value: &rate },
             Attribute { kind: SIGNAL, value: &signal },
         ];
+
+        // Old kernels told none with the frame.
         attributes.extend(frequency.as_ref().map(|mhz| Attribute { kind: FREQUENCY, value: mhz }));
         request(header, &attributes)
     }
@@ -169,6 +177,7 @@ fn rate(rates: &[u8], kinds: &[u8], at: usize) -> Rate {
     let Some([index, count]) = rates.get(2 * at..2 * at + 2) else {
         return Rate { index: -1, ..Rate::default() };
     };
+
     // Each entry has the number once more, and then its flags.
     let flags = match kinds.get(3 * at + 1..3 * at + 3) {
         Some([low, high]) => u16::from_ne_bytes([*low, *high]),

@@ -26,6 +26,7 @@ impl Queue {
         if self.queues.iter().map(VecDeque::len).sum::<usize>() >= MOST_FRAMES {
             return Err(frame);
         }
+
         self.queues[class(&frame.frame)].push_back(frame);
         Ok(())
     }
@@ -49,10 +50,13 @@ fn class(frame: &[u8]) -> usize {
     if control & 0x0C != 0x08 {
         return 0;
     }
+
     let priority = match frame.get(BEFORE_QOS) {
         Some(qos) if control & 0x80 != 0 => qos & 7,
         _ => 0,
     };
+
+    // IEEE 802.11-2016, table 10-1.
     match priority {
         6 | 7 => 1,
         4 | 5 => 2,

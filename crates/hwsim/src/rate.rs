@@ -22,9 +22,12 @@ const HT20: [u64; 8] =
 /// Returns a rate, bit/s. `None` if there is none, or it is of a kind that the medium lacks (VHT).
 pub fn bits_per_second(rate: Rate, frequency_mhz: Option<u32>) -> Option<u64> {
     let index = usize::try_from(rate.index).ok()?;
+
     if rate.flags & VHT != 0 {
         return None;
     }
+
+    // Each stream more repeats the eight rates.
     if rate.flags & MCS != 0 {
         let streams = 1 + index as u64 / HT20.len() as u64;
         let long = HT20[index % HT20.len()] * streams;

@@ -246,6 +246,7 @@ pub struct SectionSettings {
 #[must_use]
 pub fn sections() -> Vec<SectionSettings> {
     let section = |name, settings| SectionSettings { name, settings };
+
     vec![
         section("node", NodeSection::settings()),
         section("trust", TrustSection::settings()),

@@ -90,11 +90,14 @@ impl Scheme for Planned {
             let (planner, nodes) = planner.ok_or_else(|| {
                 PyValueError::new_err("scheme \"planned\": it needs `plan`, a function")
             })?;
+
+            // The function may do anything meanwhile, so nothing of the run is borrowed.
             let receivers: Vec<usize> = receivers.iter().copied().map(index).collect();
             let loss = PyArray2::from_vec2(py, &losses(topology, nodes))?;
             let answer = planner.bind(py).call1((loss, index(source), receivers))?;
             Answer::read(&answer, nodes)?.plan(source)
         });
+
         asked.unwrap_or_else(|error| {
             ASKED.with_borrow_mut(|asked| {
                 if let Some(asked) = asked {

@@ -32,8 +32,10 @@ impl Combination {
         coefficients: &Bound<'_, PyAny>,
         symbol: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
+        // A row of the window is as long as the combinations that it took in.
         let first = number(first)?;
         let mut coefficients = bytes_of(coefficients)?;
+
         let len = coefficients.len();
         if !SPAN.contains(&len) || first.checked_add(len as u32).is_none() {
             let message = format!(
@@ -86,6 +88,7 @@ impl Window {
 
     /// Adds a packet of the stream. Returns whether it was innovative.
     fn add(&mut self, number: i64, symbol: &Bound<'_, PyAny>) -> PyResult<bool> {
+        // A packet is the combination of itself alone.
         let first = self::number(number)?;
         Ok(self.known.absorb(Coded { first, coefficients: vec![1], symbol: bytes_of(symbol)? }))
     }
@@ -99,7 +102,9 @@ impl Window {
     /// `end`; `None` if that is nothing.
     #[pyo3(signature = (first=0, end=None))]
     fn combine(&mut self, first: i64, end: Option<i64>) -> PyResult<Option<Combination>> {
+        // A row that reaches beyond the range is left out, whatever it holds within.
         let end = end.map_or(Ok(u32::MAX), number)?;
+
         let packets = number(first)?..end;
         Ok(self.known.combine(packets, |_| true, &mut self.rng).map(Combination))
     }

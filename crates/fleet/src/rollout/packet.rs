@@ -121,6 +121,8 @@ impl Packet {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut w = Writer::new(&mut out);
+
+        // The first byte says which packet it is.
         match self {
             Self::Order(signed) => write_order(&mut w, signed),
             Self::Report { report, model } => {
@@ -128,6 +130,7 @@ impl Packet {
                 // A reason has many forms and is seldom there, so it is text. It cannot fail: no
                 // reason holds a map or a number that is none.
                 let why = why.as_ref().and_then(|why| serde_json::to_vec(why).ok());
+
                 w.u8(REPORT).u16(node.0).bytes(&operator.bytes()).u64(*rollout);
                 w.u8(*standing as u8).short_bytes(running.as_str().as_bytes());
                 w.short_bytes(model.as_bytes()).bytes(&why.unwrap_or_default());
@@ -151,6 +154,7 @@ impl Packet {
                 w.u8(NO_FLEET).u64(*rollout);
             }
         }
+
         out
     }
 }

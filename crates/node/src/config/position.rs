@@ -21,6 +21,7 @@ impl Value for Place {
 
     fn from_toml(value: Toml) -> Result<Self, Mismatch> {
         let allowed = |words: String| Mismatch::Value(words);
+
         // A list is a plan in metres, a table is a place on the earth: the shape tells which.
         match value {
             Toml::Array(list) => {
@@ -31,6 +32,7 @@ impl Value for Place {
                     [x, y, z] => [x, y, z],
                     _ => return Err(allowed("[x, y] or [x, y, z] in metres".into())),
                 };
+
                 Position::plan(axes)
                     .map(Self)
                     .ok_or_else(|| allowed(format!("metres from -{FARTHEST_M} to {FARTHEST_M}")))

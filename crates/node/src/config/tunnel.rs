@@ -213,6 +213,7 @@ fn addresses(value: Toml) -> Result<Vec<IpNet>, Mismatch> {
             Mismatch::Problem(format!("{text:?}: allowed is {allowed}"))
         })
     };
+
     let all: Vec<IpNet> = texts.iter().map(address).collect::<Result<_, _>>()?;
     if all.is_empty() {
         let problem = "the list is empty: give this node one, for instance \"10.44.0.3/24\"";

@@ -247,6 +247,7 @@ impl<R: Radio> Radios<R> {
                 Some(settings) => R::open(settings, entry.place).await.map_err(|e| e.to_string()),
                 None => Err(MIXED.to_owned()),
             };
+
             match opened {
                 Ok(radio) => {
                     self.all.push(Driven::new(port, &entry, radio));

@@ -85,6 +85,7 @@ impl View {
     pub fn of(daemon: &Node) -> Self {
         // Lists begin empty. Places in them never move, because ticks tell values by place.
         let schemes = daemon.stack.registry().entries().map(|entry| entry.name.to_owned());
+
         Self {
             meta: Meta {
                 schema: SCHEMA,

@@ -133,6 +133,7 @@ impl Node {
                 let states: Vec<ReceiverState> = receivers.map(|r| r.state).collect();
                 let complete = states.iter().filter(|s| **s == ReceiverState::Complete).count();
                 let all = states.len();
+
                 if complete == all {
                     tracing::info!("{flow}: sent");
                 } else {
@@ -257,6 +258,7 @@ impl Node {
                 let result = place_whole(inbox, manifest, have, placed, &limits);
                 (grown, result)
             };
+
             self.handle.work(work, move |node, (grown, result)| {
                 // Tried again with the next generation; at the end it counts.
                 if let Err(e) = result {

@@ -165,6 +165,7 @@ impl Inbox {
     ) -> impl Iterator<Item = Transfer> + 'a {
         let is_current = |flow: &FlowId| current.iter().any(|t| t.flow == *flow);
         let kept = self.kept.iter().filter(move |(flow, _)| !is_current(flow));
+
         kept.map(|(flow, (_, part))| Transfer {
             id: flow.to_string(),
             name: harmless_file_name(&part.manifest.name),

@@ -233,8 +233,11 @@ fn others(running: &NodeConfig, new: &NodeConfig) -> Vec<String> {
         ("[route]", running.route != new.route),
         ("[limits]", running.limits != new.limits),
     ];
+
+    // Settings of the schemes count one by one.
     let differing = sections.into_iter().filter(|(_, differs)| *differs);
     let mut names: Vec<String> = differing.map(|(name, _)| name.to_owned()).collect();
+
     let engines = registry().entries().map(|entry| entry.name);
     let differing = engines.filter(|name| running.engines.get(*name) != new.engines.get(*name));
     names.extend(differing.map(|name| format!("[{name}]")));

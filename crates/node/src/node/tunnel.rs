@@ -230,6 +230,7 @@ impl Tunnel {
     pub(super) fn status(&self, stack: &Stack) -> types::Tunnel {
         let Self { config, scheme, mtu, gateway, .. } = self;
         let counters = gateway.counters();
+
         types::Tunnel {
             scheme: scheme.entry.name.into(),
             scheme_reason: reason(*scheme).into(),

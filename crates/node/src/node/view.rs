@@ -39,6 +39,7 @@ impl Node {
         let counters = self.stack.counters();
         let others = self.stack.topology().nodes().filter(|node| *node != self.id());
         let transfers = self.stack.transfers();
+
         Status {
             version: env!("CARGO_PKG_VERSION").into(),
             id: self.id().0,
@@ -171,6 +172,7 @@ impl Node {
         for (node, state) in self.stack.topology().states() {
             named.entry(&state.name).or_default().push(node);
         }
+
         let several = named.into_iter().filter(|(_, nodes)| nodes.len() > 1);
         several.map(|(name, nodes)| {
             let ids: Vec<String> = nodes.iter().map(NodeId::to_string).collect();
@@ -202,6 +204,7 @@ impl Node {
         let to = topology.delivery(self.id(), node);
         let now = self.clock.now();
         let identity = self.stack.identity_of(node);
+
         Peer {
             id: node.0,
             name: topology.state(node).map(|state| state.name.clone()),
@@ -351,6 +354,7 @@ impl Node {
 
     fn receiver(&self, r: &ReceiverStatus, started: Instant, end: Instant) -> Receiver {
         let end = r.finished.unwrap_or(end);
+
         Receiver {
             id: r.node.0,
             name: self.name_of(r.node),

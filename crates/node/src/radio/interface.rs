@@ -277,6 +277,7 @@ impl Interface {
             // Messages of other interfaces, and of kinds that do not matter here.
             _ => {}
         }
+
         Applied::Elsewhere
     }
 
@@ -431,6 +432,7 @@ struct Told<'a> {
 impl fmt::Display for Told<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, place, trouble } = self;
+
         match trouble {
             Trouble::Missing(None) => write!(f, "there is no interface {name}"),
             Trouble::Missing(Some(new)) => {

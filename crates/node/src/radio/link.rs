@@ -126,12 +126,14 @@ fn filter(ethertype: u16) -> [SockFilter; 6] {
     const HALF: u16 = 0x28;
     const IF_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
+
     /// Where the kind of packet is found (`SKF_AD_OFF + SKF_AD_PKTTYPE`), and a kind of it
     /// (`PACKET_OUTGOING`).
     const PACKET_KIND: u32 = 0xFFFF_F004;
     const OUTGOING: u32 = 4;
     /// Where an Ethernet header has the EtherType.
     const ETHERTYPE_AT: u32 = 12;
+
     [
         SockFilter::new(BYTE, 0, 0, PACKET_KIND),
         SockFilter::new(IF_EQUAL, 2, 0, OUTGOING),

@@ -409,9 +409,11 @@ impl Port {
         // A radio that joins anew has the lowest rate again, whatever was chosen.
         self.rate_choice = RateChoice::new(Instant::now());
         let BroadcastRate::Set(units) = self.config.broadcast_rate else { return };
+
         self.rate_problem = None;
         // The one before sets its rate back when it goes, so it goes first.
         self.broadcast_rate = None;
+
         match nl80211::RateSet::new(index, units) {
             Ok(set) => self.broadcast_rate = Some(set),
             Err(e) => {
@@ -566,6 +568,7 @@ impl Port {
     /// Returns where a frame of `length` bytes for everyone goes.
     fn everyone(&mut self, length: usize) -> Vec<Target> {
         let port = self.config.port();
+
         // One target, except with peers: there each one gets a copy.
         match self.way() {
             Way::Link => Vec::from_iter(
@@ -581,6 +584,7 @@ impl Port {
             Way::Peers => {
                 let now = Instant::now();
                 let addresses = self.peers.as_mut().map(|peers| peers.addresses(length, now));
+
                 let mut targets = Vec::new();
                 for to in addresses.unwrap_or_default() {
                     // A frame that waits for the hardware address of one that is dead would keep

@@ -93,12 +93,14 @@ fn ask(socket: &Socket, interface: &mut Interface) -> io::Result<()> {
 fn apply(mut bytes: &[u8], interface: &mut Interface) -> (Applied, bool) {
     let mut applied = Applied::Elsewhere;
     let mut ended = false;
+
     while !bytes.is_empty() {
         // A message that this version cannot read is of a kind that it does not need.
         let Some(length) = bytes.first_chunk().map(|length| u32::from_ne_bytes(*length) as usize)
         else {
             break;
         };
+
         if let Ok(message) = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes) {
             match message.payload {
                 NetlinkPayload::InnerMessage(inner) => {
@@ -109,6 +111,7 @@ fn apply(mut bytes: &[u8], interface: &mut Interface) -> (Applied, bool) {
                 _ => {}
             }
         }
+
         // Messages are aligned to four bytes.
         bytes = bytes.get(length.max(4).next_multiple_of(4)..).unwrap_or_default();
     }

@@ -143,6 +143,7 @@ impl FileStorage {
 impl Storage for FileStorage {
     fn read(&mut self, flow: FlowId, offset: u64, data: &mut [u8]) -> Result<(), StorageError> {
         let file = self.outgoing.get(&flow).ok_or(StorageError::Unreadable)?;
+
         match file.read_exact_at(data, offset) {
             Ok(()) => {
                 self.unread.remove(&flow);
@@ -155,6 +156,7 @@ impl Storage for FileStorage {
                 if !is_temporary(&e) {
                     return Err(StorageError::Unreadable);
                 }
+
                 self.unread.insert(flow, e.to_string());
                 Err(StorageError::Busy)
             }

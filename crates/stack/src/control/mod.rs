@@ -453,6 +453,7 @@ impl Control {
 
 /// Summarises a control frame for traces.
 pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
+    // Bodies of trust have layouts of their own, and the others a reader each.
     let (name, well_formed) = match kind {
         HELLO => {
             let mut reader = Reader::new(body);
@@ -463,6 +464,7 @@ pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
         COMPARE => ("compare", Compare::from_body(body).is_ok()),
         VERSIONS => ("versions", States::from_body(body).is_ok()),
         REQUEST => ("request", Wanted::from_body(body).is_ok()),
+        // The kinds of trust are next to each other.
         KEYS_WANTED..=KNOWN_LISTS => {
             let layout = trust::LAYOUTS.iter().find(|layout| layout.kind == kind)?;
             (layout.name, trust::is_well_formed(kind, body))

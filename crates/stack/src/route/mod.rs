@@ -142,6 +142,8 @@ impl Route {
         let profile = trust.permitted(profile);
         let pace = seconds(config.min_interval_s);
         let topology = Arc::new(Topology::new(config.min_delivery));
+
+        // Nothing is known of the mesh yet, and nothing of this node was told.
         Self {
             config,
             me,
@@ -161,6 +163,7 @@ impl Route {
             base: Links::new(),
             touched: BTreeSet::new(),
             far: (own::first_credit(me), now),
+            // Everything that repeats begins at once, but the sweep.
             next_look: now,
             next_own: now,
             next_hearers: now,

@@ -593,13 +593,18 @@ impl Trust {
         if !matches!(self.mode, Mode::Key) {
             return true;
         }
+
+        // Only a key that its node has confirmed decides.
         let confirmed = self.candidates.get(&origin).filter(|candidate| candidate.is_confirmed);
         let Some((key, signature)) = confirmed.map(|candidate| candidate.key).zip(signature) else {
             return false;
         };
+
+        // A signature costs a fraction of a millisecond, so each sender has so many.
         if !self.checks.may_check(sender, now) {
             return false;
         }
+
         let is_right = key.has_signed(Purpose::Statement, contents, signature);
         match is_right {
             true => self.checks.note_success(sender, now),

@@ -289,8 +289,11 @@ impl<C: Carrier> Engine for FileMulticast<C> {
 
     fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: TxReport) {
         let acks = &mut self.transfers.acks;
+
+        // Each frame told, when it was handed over, to whom its outcome matters.
         match core::mem::take(&mut self.on_air[cx.at.port]) {
             OnAir::Nothing => {}
+            // Where no source waits for progress, an acknowledgment of it is not repeated.
             OnAir::Ack(key) if report.result == TxResult::Failed && !C::NEEDS_PROGRESS => {
                 acks.give_up_progress(key, cx.now);
             }

@@ -14,9 +14,11 @@ enum Purpose {
 
 fn stream(seed: u64, purpose: Purpose, trial: u64) -> ChaCha8Rng {
     let mut key = [0; 32];
+    // The key names seed and purpose, the stream of the generator the trial.
     key[..8].copy_from_slice(&seed.to_le_bytes());
     key[8..16].copy_from_slice(b"nc-cross");
     key[16] = purpose as u8;
+
     let mut rng = ChaCha8Rng::from_seed(key);
     rng.set_stream(trial);
     rng
@@ -91,8 +93,10 @@ impl Air {
     fn send_until_received(&mut self, send: impl Fn(&mut Self) -> [bool; 2]) -> bool {
         let mut overheard = false;
         loop {
+            // An attempt in vain may be overheard, and that counts.
             let [addressed, other] = send(self);
             overheard |= other;
+
             if addressed || self.is_given_up() {
                 return overheard;
             }

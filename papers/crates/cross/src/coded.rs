@@ -46,7 +46,9 @@ impl Destinations {
     /// Gives a source's packet to the other flow's destination.
     fn overhear(&mut self, flow: usize) {
         self.vector.fill(0);
+        // The other flow's coefficients come first, and its own are zero.
         self.vector[..self.generation].copy_from_slice(&self.packets[flow]);
+
         self.spans[1 - flow].absorb(&self.vector);
     }
 
@@ -55,6 +57,7 @@ impl Destinations {
         let (other, own) = self.vector.split_at_mut(self.generation);
         other.copy_from_slice(&self.packets[1 - destination]);
         own.copy_from_slice(&self.packets[destination]);
+
         self.spans[destination].absorb(&self.vector);
     }
 }
@@ -63,15 +66,20 @@ impl Destinations {
 /// relay sends the exclusive or of a pair.
 pub(crate) fn without_recoding(generation: usize, field: Field, until: Until, air: &mut Air) {
     let mut destinations = Destinations::new(generation, field);
+
     while !destinations.are_done(until) && !air.is_given_up() {
+        // A pair reaches the relay, one packet of each flow.
         for flow in 0..2 {
             destinations.draw(flow, air);
             if air.source_sends_until_received() {
                 destinations.overhear(flow);
             }
         }
+
+        // The relay sends it to one destination, and the other one may hear it.
         let addressed = air.draw_addressed();
         let by_the_other = air.relay_sends_until_received();
+
         destinations.receive_combined(addressed);
         if by_the_other {
             destinations.receive_combined(1 - addressed);
@@ -90,12 +98,15 @@ pub(crate) fn with_recoding(
 ) {
     let mut destinations = Destinations::new(generation, field);
     let mut relay = [0, 1].map(|_| Span::new(field, generation));
+
     while !destinations.are_done(until) && !air.is_given_up() {
+        // A source stops once the relay says that it has everything.
         for (flow, held) in relay.iter_mut().enumerate() {
             if !(feedback && held.is_full()) {
                 send(flow, held, &mut destinations, air);
             }
         }
+
         if relay.iter().any(|held| held.rank() > 0) {
             send_combined(&relay, &mut destinations, air);
         }
@@ -105,7 +116,10 @@ pub(crate) fn with_recoding(
 /// Sends a packet from a source to the relay; the other flow's destination may overhear it.
 fn send(flow: usize, relay: &mut Span, destinations: &mut Destinations, air: &mut Air) {
     destinations.draw(flow, air);
+
+    // One broadcast, without the MAC's acknowledgments.
     let [received, overheard] = air.source_sends();
+
     if received {
         relay.absorb(&destinations.packets[flow]);
     }
@@ -118,6 +132,8 @@ fn send(flow: usize, relay: &mut Span, destinations: &mut Destinations, air: &mu
 fn send_combined(relay: &[Span; 2], destinations: &mut Destinations, air: &mut Air) {
     let [first, second] = &mut destinations.packets;
     recode(destinations.field, relay, &mut air.coefficients, [first, second]);
+
+    // Both destinations want it, so nobody is addressed.
     for (destination, heard) in air.relay_sends().into_iter().enumerate() {
         if heard {
             destinations.receive_combined(destination);

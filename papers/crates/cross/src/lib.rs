@@ -124,14 +124,17 @@ impl Cross {
         generation: usize,
         field: Field,
     ) -> Result<Self, CrossError> {
+        // A loss of 1 is allowed: such a trial is given up.
         for (name, value) in [("e_x", e_x), ("e_oh", e_oh)] {
             if !(0.0..=1.0).contains(&value) {
                 return Err(CrossError::Loss { name, value });
             }
         }
+
         if !(1..=MOST_PACKETS).contains(&generation) {
             return Err(CrossError::Generation(generation));
         }
+
         Ok(Self { scheme, e_x, e_oh, generation, field })
     }
 
@@ -141,6 +144,8 @@ impl Cross {
     #[must_use]
     pub fn transmissions(&self, until: Until, seed: u64, trial: u64) -> Option<u64> {
         let mut air = Air::new(self.e_x, self.e_oh, seed, trial);
+
+        // The MAC repeats packets of the first four schemes; the last two only broadcast.
         match self.scheme {
             Scheme::ForwardingUnconstrained => uncoded::forward(self.generation, 0.0, &mut air),
             Scheme::ForwardingConstrained => {
@@ -157,6 +162,7 @@ impl Cross {
                 coded::with_recoding(self.generation, self.field, true, until, &mut air);
             }
         }
+
         air.sent()
     }
 }

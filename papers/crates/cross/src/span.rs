@@ -52,16 +52,22 @@ impl Span {
         if self.is_full() {
             return;
         }
+
         self.vector.copy_from_slice(vector);
+
+        // Each row takes its own pivot out of the vector, from the first column on.
         for column in 0..self.width {
             let lead = self.vector[column];
             if lead == 0 {
                 continue;
             }
+
+            // The first column without a row is the pivot of a new one.
             let Some(row) = self.row_of[column] else {
                 self.append(column, lead);
                 return;
             };
+
             if let Some(row) = self.rows.row(row) {
                 let rest = &mut self.vector[column..];
                 self.kernels.axpy(lead, &row[column..], rest).expect("both end with the row");
@@ -73,9 +79,12 @@ impl Span {
     fn append(&mut self, column: usize, lead: u8) {
         let inverse = self.kernels.field().inv(lead).unwrap_or_default();
         self.kernels.scale(inverse, &mut self.vector);
+
+        // A row is 1 at its pivot, as elimination expects.
         if let Some(row) = self.rows.row_mut(self.rank) {
             row.copy_from_slice(&self.vector);
         }
+
         self.row_of[column] = Some(self.rank);
         self.rank += 1;
     }
@@ -93,6 +102,7 @@ impl Span {
 pub(crate) fn recode(field: Field, flows: &[Span; 2], rng: &mut impl RngCore, out: [&mut [u8]; 2]) {
     let mut weights = vec![0; flows[0].rank() + flows[1].rank()];
     draw(field, rng, &mut weights);
+
     let (first, second) = weights.split_at(flows[0].rank());
     for ((flow, weights), out) in flows.iter().zip([first, second]).zip(out) {
         flow.combine(weights, out);

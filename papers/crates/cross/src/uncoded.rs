@@ -9,6 +9,7 @@ pub(crate) const DROPPED: f64 = 0.5;
 /// Forwards a generation of each flow. The relay drops packets with probability `dropped`.
 pub(crate) fn forward(generation: usize, dropped: f64, air: &mut Air) {
     for _ in 0..2 * generation {
+        // A packet that the relay drops is sent again.
         air.source_sends_until_received();
         while air.draw_event(dropped) && !air.is_given_up() {
             air.source_sends_until_received();
@@ -23,16 +24,23 @@ pub(crate) fn forward(generation: usize, dropped: f64, air: &mut Air) {
 /// is forwarded.
 pub(crate) fn cope(generation: usize, until: Until, air: &mut Air) {
     let mut left = [generation; 2];
+
     while needs_pairs(left, until) && !air.is_given_up() {
+        // Each source's packet may be overheard by the destination of the other flow.
         let by_the_second = air.source_sends_until_received();
         let by_the_first = air.source_sends_until_received();
+
+        // The relay's packet is repeated until the addressed destination has it.
         let addressed = air.draw_addressed();
         let mut combined = [air.relay_sends_until_received(); 2];
         combined[addressed] = true;
+
         for (d, overheard) in [by_the_first, by_the_second].into_iter().enumerate() {
             left[d] = left[d].saturating_sub(usize::from(overheard && combined[d]));
         }
     }
+
+    // Only one flow is left, and nothing to combine it with.
     if until == Until::Both {
         for _ in 0..left[0] + left[1] {
             air.source_sends_until_received();

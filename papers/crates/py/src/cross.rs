@@ -50,6 +50,8 @@ pub(crate) fn cross_transmissions<'py>(
     let cross = Cross::new(self::scheme(scheme)?, e_x, e_oh, generation, self::field(field)?)
         .map_err(|e| wrong(e.to_string()))?;
     let until = self::until(until)?;
+
+    // A signal between two trials ends them all. Other threads of Python run meanwhile.
     let mut signals = Signals::new();
     let counts: Vec<f64> = py.detach(|| {
         (0..trials)
@@ -59,6 +61,7 @@ pub(crate) fn cross_transmissions<'py>(
             })
             .collect()
     });
+
     signals.into_result()?;
     Ok(PyArray1::from_vec(py, counts))
 }

@@ -21,6 +21,7 @@ impl Signals {
     /// Says whether the model should stop. Takes the GIL once per `PERIOD`.
     pub(crate) fn poll(&mut self) -> ControlFlow<()> {
         if self.polled.elapsed() >= PERIOD {
+            // A model polls far more often than Python needs it.
             self.polled = Instant::now();
             #[allow(clippy::redundant_closure_for_method_calls)] // Its lifetimes do not fit.
             let raised = Python::attach(|py| py.check_signals());

@@ -21,20 +21,24 @@ fn wrong(what: impl ToString) -> PyErr {
 /// Reads the list `key` of `network`. An error names the index of the faulty item.
 fn items<T: DeserializeOwned>(network: &Bound<'_, PyDict>, key: &str) -> PyResult<Vec<T>> {
     let Some(list) = network.get_item(key)? else { return Ok(Vec::new()) };
+    // A key that is missing stands for an empty list.
     let item = |(at, item): (usize, PyResult<Bound<'_, PyAny>>)| {
         depythonize(&item?).map_err(|error| wrong(format!("{key}[{at}]: {error}")))
     };
+
     let list = list.try_iter().map_err(|_| wrong(format!("{key} = {list}: needed is a list")))?;
     list.enumerate().map(item).collect()
 }
 
 fn network(given: &Bound<'_, PyDict>) -> PyResult<Network> {
+    // A mistyped key would be a network without that part.
     for key in given.keys() {
         let key: String = key.extract()?;
         if !["links", "sessions", "changes"].contains(&key.as_str()) {
             return Err(wrong(format!("network: no {key}: there are links, sessions, changes")));
         }
     }
+
     Ok(Network {
         links: items(given, "links")?,
         sessions: items(given, "sessions")?,
@@ -56,9 +60,11 @@ pub(crate) fn multirate_trees<'py>(
 fn tree_of(py: Python<'_>, tree: Tree) -> PyResult<Bound<'_, PyDict>> {
     let of = PyDict::new(py);
     let hops = tree.hops;
+    // A table by columns, as Python's arrays like it.
     of.set_item("links", hops.iter().map(|hop| hop.link).collect::<Vec<_>>())?;
     of.set_item("parents", hops.iter().map(|hop| hop.parent).collect::<Vec<_>>())?;
     of.set_item("receivers", hops.iter().map(|hop| hop.receivers).collect::<Vec<_>>())?;
+
     of.set_item("last", tree.last)?;
     Ok(of)
 }
@@ -95,13 +101,18 @@ pub(crate) fn multirate_simulate<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let network = self::network(network)?;
     let setup = self::setup(setup)?;
+
+    // The model polls for signals itself, since handlers of Python do not run meanwhile.
     let mut signals = Signals::new();
     let outcome = py.detach(|| run(&network, &setup, || signals.poll()));
     signals.into_result()?;
+
+    // The exception of a handler comes before the run's own error.
     let outcome = outcome.map_err(|error| match error {
         WirelineError::Interrupted => PyKeyboardInterrupt::new_err(()),
         error => wrong(error),
     })?;
+
     outcome_of(py, outcome)
 }
 
@@ -134,6 +145,7 @@ fn setting<T: DeserializeOwned>(
 
 fn outcome_of(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
     let of = PyDict::new(py);
+    // Parameters and bounds.
     let parameters = PyDict::new(py);
     for explained in outcome.parameters.explained() {
         parameters.set_item(explained.name, (explained.value, explained.why))?;
@@ -141,6 +153,8 @@ fn outcome_of(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
     of.set_item("parameters", parameters)?;
     let p = &outcome.parameters;
     of.set_item("bounds", (p.q_bound(), p.d_bound(), p.z_bound()))?;
+
+    // By session, by queue, and over time.
     let sessions = outcome.sessions.into_iter().map(|session| session_of(py, session));
     of.set_item("sessions", PyList::new(py, sessions.collect::<PyResult<Vec<_>>>()?)?)?;
     let queues = outcome.queues.into_iter().map(|queue| queue_of(py, queue));
@@ -154,6 +168,7 @@ fn session_of(py: Python<'_>, session: SessionOutcome) -> PyResult<Bound<'_, PyD
     of.set_item("rates", session.rates)?;
     of.set_item("entered", session.entered)?;
     of.set_item("waiting", extent(session.waiting))?;
+
     let receivers = session.receivers.into_iter().map(|receiver| receiver_of(py, receiver));
     of.set_item("receivers", receivers.collect::<PyResult<Vec<_>>>()?)?;
     Ok(of)
@@ -186,8 +201,11 @@ fn extent(extent: Extent) -> (f64, f64, f64) {
 fn series_of(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
     let of = PyDict::new(py);
     of.set_item("every", series.every)?;
+
     let samples = series.samples();
     let Series { q, d, z, received, entered, .. } = series;
+
+    // A track is a table with a row for each sample.
     for (name, track) in
         [("Q", q), ("D", d), ("Z", z), ("received", received), ("entered", entered)]
     {

@@ -57,6 +57,7 @@ impl Arrivals {
             Self::Poisson(poisson) => poisson.sample(random) as u32,
             Self::Bernoulli(sure, more) => *sure + u32::from(unit(random) < *more),
             Self::Constant { rate, due } => {
+                // The fraction that is left waits for the next slot.
                 let whole = *rate + *due;
                 *due = whole.fract();
                 whole as u32
@@ -71,6 +72,7 @@ impl Kind {
     /// in many millions of slots.
     pub(crate) fn burst(self, rate: f64, layers: usize) -> u32 {
         match self {
+            // Six deviations more than the mean, and as much again where the rate is small.
             Self::Poisson => (rate + BURST * rate.sqrt()).ceil() as u32 + BURST as u32,
             Self::Bernoulli | Self::Constant => rate as u32 + layers as u32,
         }
@@ -78,6 +80,7 @@ impl Kind {
 
     /// Says whether the queue outside the source stays short when `a_max` packets enter per slot.
     pub(crate) fn fits(self, rate: f64, a_max: u32) -> bool {
+        // Random arrivals need more room than their mean; steady ones do not.
         let a_max = f64::from(a_max);
         if self == Self::Poisson { a_max > rate } else { a_max >= rate }
     }

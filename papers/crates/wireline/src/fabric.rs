@@ -87,9 +87,11 @@ impl Fabric {
         sources: Vec<Vec<Arrivals>>,
         seed: u64,
     ) -> Self {
+        // Queues are numbered session by session, as the trees list their links.
         let places = places(trees);
         let rules = Dropping::new(policy, &parameters);
         let queues = places.len();
+
         Self {
             parameters,
             rules,
@@ -138,6 +140,7 @@ impl Fabric {
 
     /// Computes the pressures of all queues and receivers at the beginning of the slot.
     fn weigh(&mut self) {
+        // Receivers press only under a policy that has utilities.
         self.downstream.fill(0.0);
         if self.has_pressure {
             for seat in &mut self.seats {
@@ -145,6 +148,8 @@ impl Fabric {
                 self.downstream[seat.queue] = seat.pressure;
             }
         }
+
+        // A queue is downstream of the one before it, with all that it holds.
         for ((place, queue), own) in self.places.iter().zip(&self.queues).zip(&mut self.own) {
             *own = pressure(place.receivers, queue.backlog());
             self.downstream[place.before] += *own;
@@ -154,12 +159,15 @@ impl Fabric {
     /// Grants each wire or radio to its most pressing queue.
     fn schedule(&mut self) {
         self.rates.fill(0);
+
+        // One queue of each wire or radio is served, that with the greatest weight.
         for transmitter in &self.transmitters {
             let candidates = transmitter.iter().map(|queue| Candidate {
                 key: *queue,
                 rate: self.carriers[self.places[*queue].link].capacity,
                 weight: differential_backlog(self.own[*queue], self.downstream[*queue]),
             });
+
             if let Some(queue) = max_weight(candidates) {
                 self.rates[queue] = self.carriers[self.places[queue].link].carry();
             }
@@ -169,19 +177,23 @@ impl Fabric {
     /// Sends and drops packets of every queue.
     fn serve(&mut self) {
         for ((queue, rate), moved) in self.queues.iter_mut().zip(&self.rates).zip(&mut self.moved) {
+            // The policy's rules say how much is dropped.
             *moved = queue.advance(*rate, &self.rules);
         }
     }
 
     /// Hands the packets sent to the next queues, and lets new packets enter.
     fn deliver(&mut self) {
+        // Behind the queues, `moved` has a place for each source.
         let queues = self.queues.len();
         for (source, entered) in self.sources.iter_mut().zip(&mut self.moved[queues..]) {
             entered.sent = source.enter(self.parameters.a_max);
         }
+
         for (queue, place) in self.queues.iter_mut().zip(&self.places) {
             queue.receive(self.moved[place.before].sent);
         }
+
         if self.has_pressure {
             for seat in &mut self.seats {
                 let received = self.moved[seat.queue].sent.total();
@@ -207,6 +219,7 @@ impl Carrier {
 
 impl Source {
     fn new(layers: Vec<Arrivals>, session: u16, seed: u64) -> Self {
+        // Each layer draws from a stream of its own, so that layers do not disturb each other.
         let stream =
             |layer| rng::stream(seed, NodeId(session), "wireline", &format!("layer {layer}"));
         let random = (0..layers.len()).map(stream).collect();
@@ -215,12 +228,15 @@ impl Source {
 
     /// Draws the arrivals and returns the packets that enter: at most `a_max`, base layer first.
     fn enter(&mut self, a_max: u32) -> Packets {
+        // All layers draw, whether there is room or not.
         let mut arrived = Packets::default();
         for ((layer, random), packets) in
             self.layers.iter_mut().zip(&mut self.random).zip(&mut arrived.0)
         {
             *packets = layer.draw(random);
         }
+
+        // The rest waits outside the network.
         self.waiting += arrived;
         let entering = self.waiting.lowest(a_max);
         self.waiting -= entering;
@@ -229,8 +245,10 @@ impl Source {
 }
 
 fn places(trees: &[Tree]) -> Vec<Place> {
+    // Sources are numbered behind all queues.
     let queues: usize = trees.iter().map(|tree| tree.hops.len()).sum();
     let mut places = Vec::with_capacity(queues);
+
     for (session, tree) in trees.iter().enumerate() {
         let first = places.len();
         places.extend(tree.hops.iter().map(|hop| Place {
@@ -244,13 +262,17 @@ fn places(trees: &[Tree]) -> Vec<Place> {
 }
 
 fn seats(trees: &[Tree], utilities: Vec<Utility>, parameters: &Parameters) -> Vec<Seat> {
+    // The first queue of each session, from which a tree counts its own.
     let firsts = trees.iter().scan(0, |next, tree| {
         let first = *next;
         *next += tree.hops.len();
         Some(first)
     });
+
+    // A receiver sits behind the last queue of its path.
     let queues =
         firsts.zip(trees).flat_map(|(first, tree)| tree.last.iter().map(move |l| first + l));
+
     let seat = |(utility, queue)| Seat {
         receiver: Receiver::new(utility, parameters),
         queue,
@@ -261,8 +283,10 @@ fn seats(trees: &[Tree], utilities: Vec<Utility>, parameters: &Parameters) -> Ve
 
 /// Groups the queues that are served one at a time: those of a wire, or of a node's radio.
 fn transmitters(links: &[Link], places: &[Place]) -> Vec<Vec<usize>> {
+    // A wire serves its own link; a radio all links of its node.
     let mut wires: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut radios: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+
     for (queue, place) in places.iter().enumerate() {
         let link = &links[place.link];
         if link.wireless {
@@ -271,5 +295,6 @@ fn transmitters(links: &[Link], places: &[Place]) -> Vec<Vec<usize>> {
             wires.entry(place.link).or_default().push(queue);
         }
     }
+
     wires.into_values().chain(radios.into_values()).collect()
 }

@@ -23,10 +23,13 @@ pub fn run(
     mut poll: impl FnMut() -> ControlFlow<()>,
 ) -> Result<Outcome, WirelineError> {
     let mut run = Run::new(network, setup)?;
+
+    // Long runs ask now and then whether they are still wanted.
     for slot in 0..setup.slots {
         if slot % POLL_PERIOD == 0 && poll().is_break() {
             return Err(WirelineError::Interrupted);
         }
+
         run.step(slot);
     }
     Ok(run.outcome())
@@ -62,21 +65,29 @@ struct Count {
 
 impl<'a> Run<'a> {
     fn new(network: &Network, setup: &'a Setup) -> Result<Self, WirelineError> {
+        // Everything that can be wrong is found before the first slot.
         let trees = network.trees()?;
         setup.check(network)?;
         let utilities = setup.receivers_utilities(network)?;
         let parameters = setup.parameters(network, &utilities)?;
+
+        // Sizes of the tables.
         let receivers = utilities.len();
         let queues = trees.iter().map(|tree| tree.hops.len()).sum();
         let sessions = trees.len();
+
+        // Changes are taken from the end of their list, so the first one is last.
         let arrivals =
             network.sessions.iter().enumerate().map(|(id, session)| session.arrivals(id));
         let arrivals = arrivals.collect::<Result<_, _>>()?;
         let mut changes = network.changes.clone();
         changes.sort_by_key(|change| std::cmp::Reverse(change.slot));
+
+        // Virtual queues are those of receivers with utilities.
         let seats = if setup.policy.has_utilities() { receivers } else { 0 };
         let series = |every| Series::new(every, setup.slots, queues, receivers, seats, sessions);
         let series = setup.series.map(series).transpose()?;
+
         let count = Count::new(queues, receivers, sessions);
         let policy = setup.policy;
         let seed = setup.seed;
@@ -99,15 +110,20 @@ impl<'a> Run<'a> {
     }
 
     fn step(&mut self, slot: u64) {
+        // Capacities of this slot.
         while let Some(change) = self.changes.pop_if(|change| change.slot <= slot) {
             self.fabric.set_capacity(change.link, change.capacity);
         }
+
         if slot == self.setup.warm_up {
             self.warm = self.count.clone();
         }
+
+        // The slot itself, and its counts.
         self.fabric.step();
         self.count.add(&self.fabric);
         self.measure(slot >= self.setup.warm_up);
+
         if let Some(series) = self.series.as_mut().filter(|s| (slot + 1).is_multiple_of(s.every)) {
             sample(series, &self.fabric, &self.count, &self.sampled);
             self.sampled.clone_from(&self.count);
@@ -120,15 +136,18 @@ impl<'a> Run<'a> {
             q.add(queue.backlog().into(), is_averaged);
             d.add(queue.drop_queue(), is_averaged);
         }
+
         for (seat, z) in self.fabric.seats.iter().zip(&mut self.z) {
             z.add(seat.receiver.z(), is_averaged);
         }
+
         for (waiting, length) in self.fabric.waiting().zip(&mut self.waiting) {
             length.add(waiting.into(), is_averaged);
         }
     }
 
     fn outcome(self) -> Outcome {
+        // Means and rates are of the slots behind the warm-up.
         let slots = self.setup.slots - self.setup.warm_up;
         let queue = |(at, place): (usize, &crate::fabric::Place)| QueueOutcome {
             link: place.link,
@@ -138,7 +157,10 @@ impl<'a> Run<'a> {
             d: self.d[at].extent(slots),
             dropped: self.count.dropped[at].0.to_vec(),
         };
+
         let queues = self.fabric.places.iter().enumerate().map(queue).collect();
+
+        // Seats are numbered session by session.
         let mut seat = 0;
         let session = |session: usize| {
             let entered = self.count.entered[session];
@@ -151,6 +173,7 @@ impl<'a> Run<'a> {
                 receivers: (first..seat).map(|seat| self.receiver(seat, slots)).collect(),
             }
         };
+
         let sessions = (0..self.trees.len()).map(session).collect();
         Outcome { parameters: self.parameters, sessions, queues, series: self.series }
     }
@@ -188,11 +211,13 @@ impl Count {
 
 /// Appends one sample to the series.
 fn sample(series: &mut Series, fabric: &Fabric, now: &Count, before: &Count) {
+    // Lengths are those of this slot, rates those since the sample before.
     let every = series.every;
     let seats = series.z.width;
     series.q.extend(fabric.queues.iter().map(|queue| queue.backlog().into()));
     series.d.extend(fabric.queues.iter().map(Queues::drop_queue));
     series.z.extend(fabric.seats.iter().take(seats).map(|seat| seat.receiver.z()));
+
     let rate = |(now, before): (&Total, &Total)| now.rates(before, every).iter().sum();
     series.received.extend(now.received.iter().zip(&before.received).map(rate));
     series.entered.extend(now.entered.iter().zip(&before.entered).map(rate));

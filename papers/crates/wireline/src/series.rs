@@ -51,10 +51,12 @@ impl Series {
         seats: usize,
         sessions: usize,
     ) -> Result<Self, WirelineError> {
+        // A series is refused before it would fill the memory.
         let row = (2 * queues + seats + receivers + sessions) as u64;
         if every == 0 || every > slots || (slots / every).saturating_mul(row) > MOST {
             return Err(WirelineError::Series { every, slots, most: MOST });
         }
+
         let [q, d] = [queues; 2].map(Track::new);
         let [z, received, entered] = [seats, receivers, sessions].map(Track::new);
         Ok(Self { every, q, d, z, received, entered })

@@ -46,6 +46,8 @@ impl Setup {
         if !policy.has_utilities() && !self.utilities.is_empty() {
             return Err(WirelineError::NoUtilities);
         }
+
+        // A policy without radios would serve all links of a node at once.
         match network.links.iter().position(|link| link.wireless) {
             Some(link) if !policy.has_radios() => Err(WirelineError::Wireless { link }),
             _ => Ok(()),
@@ -58,16 +60,21 @@ impl Setup {
         network: &Network,
     ) -> Result<Vec<Utility>, WirelineError> {
         let receivers = |session: usize| network.sessions[session].receivers.len();
+
+        // Without any, a rate is worth itself.
         if self.utilities.is_empty() {
             let all = (0..network.sessions.len()).map(receivers).sum();
             return Ok(vec![Utility::default(); all]);
         }
+
+        // Each session has as many as it has receivers.
         if self.utilities.len() != network.sessions.len() {
             return Err(WirelineError::UtilitySessions {
                 given: self.utilities.len(),
                 sessions: network.sessions.len(),
             });
         }
+
         let mut all = Vec::new();
         for (session, given) in self.utilities.iter().enumerate() {
             if given.len() != receivers(session) {
@@ -75,6 +82,7 @@ impl Setup {
                 let receivers = receivers(session);
                 return Err(WirelineError::Utilities { session, given, receivers });
             }
+
             for (config, receiver) in given.iter().zip(&network.sessions[session].receivers) {
                 let fault = |error| WirelineError::Utility {
                     session,
@@ -84,6 +92,7 @@ impl Setup {
                 all.push(Utility::try_from(config.clone()).map_err(fault)?);
             }
         }
+
         Ok(all)
     }
 
@@ -93,12 +102,15 @@ impl Setup {
         network: &Network,
         utilities: &[Utility],
     ) -> Result<Parameters, WirelineError> {
+        // The network's own limits decide what a policy may choose.
         let mu_max = network.mu_max();
         let theta = utilities.iter().map(Utility::steepest).fold(0.0, f64::max);
         let a_max = match self.d_max {
             Some(d_max) => arrivals_within(network, d_max, mu_max)?,
             None => network.burst()?,
         };
+
+        // Every other parameter follows from these.
         let Self { v, d_max, epsilon, zeta, .. } = *self;
         let given = Given { v, d_max, epsilon, zeta, a_max, mu_max, theta };
         Ok(Parameters::derive(&given)?)

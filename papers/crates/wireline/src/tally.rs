@@ -34,6 +34,8 @@ impl Lengths {
     pub(crate) fn add(&mut self, length: f64, is_averaged: bool) {
         self.most = self.most.max(length);
         self.last = length;
+
+        // The largest length counts from the start, the mean after the warm-up.
         if is_averaged {
             self.sum += length;
         }

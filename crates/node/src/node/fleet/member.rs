@@ -82,8 +82,10 @@ impl MemberSide {
             channel: config.channel.clone(),
             running,
         };
+
         let trust = config.trust.clone();
         let operators = config.operators.clone();
+
         Self {
             member: Member::new(since_start(now), facts, trust, operators, saved.member),
             config,

@@ -62,6 +62,7 @@ impl Node {
             }
             Ok(Packet::NoFleet { rollout }) => self.handle_no_fleet(from, rollout),
         };
+
         if let Err(why) = handled {
             self.stack.at(self.clock.now(), &mut self.storage).note_drop(why);
         }
@@ -173,6 +174,7 @@ impl Node {
                 Action::Discard => self.discard_image(),
             }
         }
+
         self.report_change();
     }
 
@@ -433,6 +435,7 @@ impl Node {
             let Transfer { name, file, receivers } = transfer;
             let nodes: Vec<String> = receivers.iter().map(ToString::to_string).collect();
             tracing::info!("[fleet] {name} to nodes {}", nodes.join(", "));
+
             let request = SendRequest {
                 path: file.path,
                 to: Recipients::Named(nodes),
@@ -442,6 +445,7 @@ impl Node {
                 limit_bps: None,
                 priority: file.priority,
             };
+
             let receivers = Receivers { listed: receivers, open: false };
             tokio::spawn(api::send_to(self.handle.clone(), request, receivers));
         }
