@@ -1,8 +1,8 @@
 //! Frames on their way to next hops, and which of them a next hop's state covers.
 //!
 //! A state was written some time before it is heard, and says nothing of frames that came to its
-//! writer afterwards. So it names the last frame that the writer had handled, and how long before
-//! it wrote that was:
+//! writer afterwards. So it names the last frame that the writer had handled, and how much time had
+//! passed since then:
 //!
 //! ```text
 //!   this node   7      8      9               10

@@ -10,17 +10,18 @@
 //! - In braid a node chooses one next hop for each flow. It sends packets of a window, or
 //!   combinations of them.
 //!
-//! "Next hop" stands for both below, and "previous hop" for the parent. For each next hop a node
-//! keeps a record, `Child` in both engines: what the next hop had by its own last word, what was
-//! sent to it since, the share of that which arrives, and which answers are missing.
+//! Below, a child is a "next hop", too. The "previous hop" is the parent, or in braid the node
+//! whose frames name this one. For each next hop a node keeps a record, `Child` in both engines:
+//! what the next hop had by its own last word, what was sent to it since, the share of that which
+//! arrives, and which answers are missing.
 //!
-//! When a node is granted the channel, it goes through these steps. The first one that yields a
-//! frame ends them:
+//! When a node is granted the channel, it goes through these steps, until there is a frame to send
+//! or it is found that none is to be sent:
 //!
 //! 1. **Reports.** It tells its previous hop what it has, if that is due ([`report`]): it was
 //!    asked, data do not come, they bring nothing, or there is room again. Then it passes on
 //!    reports of others ([`passing`]).
-//! 2. **Silence.** It sends no data while the channel is left to others: to an answer that it may
+//! 2. **Silence.** That is all while the channel is left to others: to an answer that it may
 //!    not hear ([`AnswerSlot`], [`silence`]), or to the node after its next hop, which sends on
 //!    what that has just sent ([`pacing`]).
 //! 3. **Lack.** It estimates what each next hop lacks: the lack by its last word, less the packets
@@ -35,10 +36,10 @@
 //! | | cascade | braid |
 //! | --- | --- | --- |
 //! | whose turn it is | the transfer that was served longest ago, those in the background last | the flow that was served longest ago; real-time traffic goes first, at most three times in a row while others wait, then last |
-//! | it lacks something | more than 0.05 packets of a generation; what other nodes sent to it counts as well | a packet of the window that it does not name. For a combination: more than 0.6 packets of those sent |
+//! | it lacks something | more than 0.05 packets of a generation; what other nodes sent to it counts as well | a packet of the window that is missing by its last word. For a combination: more than 0.6 packets of those sent |
 //! | it has room | it is a receiver, or fewer than 4 generations wait there for its own children | it is the destination, or fewer than 8 packets should wait there |
-//! | what is sent | of the lowest generation that a child lacks: by the source each packet once as it is, else combinations. A generation that this node holds in part is sent only while every child that wants it lacks at least 8 of its packets. What serves poor links alone comes last | real-time traffic, lost or new; else a packet that was lost for certain; else a new one, while fewer than 16 are uncertain, over a cable up to 32; else a combination of those that may be lost, but not over a cable; else a question. A packet of another flow may join it |
-//! | it is asked | with the packet after which no child should lack anything of that generation, if this node holds it whole; at the end of a trial for want of answers | with a packet after which at most 0.6 should be missing; while the previous hop announces more, only now and then. The destination, which sends no data that could be overheard, is asked in between. A packet that the MAC acknowledges need not ask |
+//! | what is sent | of the lowest generation that a child lacks: by the source each packet once as it is, else combinations. A generation that this node holds in part is sent only while every child that wants it lacks at least 8 of its packets. If no child forwards, packets that only children with poor links lack come last | real-time traffic, lost or new; else a packet that was lost for certain; else a new one, while fewer than 16 are uncertain, over a cable up to 32; else a combination of those that may be lost, but not over a cable; else a question. A packet of another flow may join it |
+//! | it is asked | with the packet after which no child should lack anything of that generation, if this node holds it whole; at the end of a trial for want of answers | with a packet after which at most 0.6 should be missing. While more packets come from the previous hop, one question is enough for several. The destination is heard only in its reports, so it is asked while packets wait for it, too. A packet that the MAC acknowledges need not ask |
 //! | it asks upstream | a parent from which no data come: after 0.3 s, then at pauses that grow to 5 s | with its reports alone |
 //! | it gives up | nothing of a file | a packet after 2 s, real-time traffic after its deadline; the destination does not wait for a missing one for longer than 0.5 s |
 //! | steps 1 and 2 | `Cascade::fill_report`; `Cascade::next_packet`, `Flow::next_generation` | `Braid::fill`; `Braid::next`, `Flow::next` |
@@ -53,8 +54,8 @@
 //!
 //! A frame of a next hop about this flow, if it is newer than the last one, is an answer, whatever
 //! it was sent for. So is a report that another node passed on, and in braid the acknowledgment of
-//! the MAC. The [`Standing`] of a next hop decides what it gets. Several states may apply at once;
-//! the worst one counts:
+//! the MAC. The [`Standing`] of a next hop decides what it gets. Where the conditions of several
+//! hold, that which is furthest down counts:
 //!
 //! ```text
 //!    +------------- asked ----------------+
@@ -77,15 +78,15 @@
 //! ```
 //!
 //! Two counts lead from `Answering` and `Asked` to the trial, too: packets of which it has not
-//! spoken, and packets that brought it nothing by its own word. The second trial ends only when it
-//! gains. What differs is in the policy of each engine:
+//! spoken, and packets that brought it nothing by its own word. A trial for packets that brought
+//! nothing ends only once one brings something. What differs is in the policy of each engine:
 //!
 //! | [`StandingPolicy`] | cascade | braid |
 //! | --- | --- | --- |
 //! | silent, on trial: missing answers | 2, 2: never just silent | 1.5, 4 |
 //! | on trial: packets without word, in vain | 64, 128 | 32, 64 |
 //! | least chance of a packet | 0.25: a child that says it hears nothing must not hold the channel | 0: this node leaves one that hears too little |
-//! | on trial, it gets | 32 packets between pauses if it was ever heard. A late poll is repeated in any case, and carries a packet | a question when one is overdue: an empty one if it is silent, too, else with what may be lost |
+//! | on trial, it gets | 32 packets between pauses if it was ever heard. A late poll is repeated in any case, and carries a packet | a question when one is overdue. If answers are missing it is empty, else it carries what may be lost |
 //! | gone | not heard for 20 s; if it was never heard, for 2 s divided by the share of its frames that arrive here | on trial, and not heard for 2 s |
 //!
 //! Counts are of what should have come: a question counts with the chance that it and its answer
@@ -96,8 +97,8 @@
 //!
 //! - [`SentFrames`]: each frame names the last one of the previous hop that its sender had handled.
 //!   So a node knows which of its frames a state covers, and which were lost for certain.
-//! - [`TripTime`]: that frame and the word of it were under way for so long. By this braid tells a
-//!   cable from a radio.
+//! - [`TripTime`]: how long it takes from a frame until the word of it is here. By this braid tells
+//!   a cable from a radio.
 //! - [`Choice`]: another next hop or parent looks better. It takes the place of the present one
 //!   once it has looked so for a while.
 //! - [`Avoided`]: link state promises a neighbour, and nothing comes of it. For a while another is

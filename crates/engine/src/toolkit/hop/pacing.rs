@@ -2,7 +2,7 @@
 //!
 //! Nodes two hops apart do not hear each other, and the node between them hears neither if both
 //! send. So after a frame of its next hop a node leaves the channel to the node beyond, which now
-//! sends on what that frame brought. Where few frames arrive all the same, it waits at random.
+//! sends on what that frame brought. Where few frames arrive in spite of that, it waits at random.
 
 use crate::rng::unit;
 use crate::time::{Duration, Instant};
