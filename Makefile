@@ -70,8 +70,8 @@ check: style clippy
 # Everything, as continuous integration does. Tests of real daemons mostly wait, and so everything
 # that computes is done meanwhile. Ends with the time of each step, and the ten slowest tests.
 test:
-	scripts/timing.py steps test-deps lint python built -- live console-test -- \
-	  unit floor python-test python-lint docs doc lean package-check fuzz
+	scripts/timing.py steps test-deps style built -- live console-test -- \
+	  unit python clippy neon floor python-test python-lint docs doc lean package-check fuzz
 
 test-deps:
 	scripts/install-test-deps.sh
@@ -118,7 +118,7 @@ doc:
 # All tests in Rust, and the example that `docs` runs. Each step that runs some of it names the
 # whole workspace: with one package alone crates would have other features, and be built twice.
 built:
-	$(CARGO) test --workspace --tests --test '*' --example frames --no-run
+	$(CARGO) build --workspace --tests --test '*' --example frames
 
 unit:
 	$(TIMED) $(CARGO) test --workspace --tests -- $(REPORT_TIME)

@@ -56,7 +56,7 @@ impl Mesh for ThreeNodes {
 
 fuzz_target!(|packets: Vec<(bool, bool, Vec<u8>)>| {
     let config: TunnelConfig = toml::from_str(CONFIG).expect("it is valid");
-    let mut gateway = Gateway::new(config.gateway(MTU));
+    let mut gateway = Gateway::new(config.gateway(MTU, MTU));
     let mut mesh = ThreeNodes;
     let mut now = Instant::default();
     // Its first token is 1, and that of its run 2.

@@ -3,7 +3,7 @@
 use crate::LabError;
 use crate::iperf;
 use crate::namespaces::{Namespaces, ip};
-use ncmesh_node::config::{TUNNEL_MTU_MIN, V6_MTU_MIN};
+use ncmesh_node::config::{TUNNEL_MTU_MIN, V6_LEAST};
 use ncmesh_sim::scenario::{Flow, Scenario, Transport};
 use ncmesh_sim::{Simulation, node_id};
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ impl Tunnel {
 
         // Nodes take their addresses in these networks by id, and announce them to each other. The
         // kernel does not set up IPv6 on a device with a smaller MTU.
-        let v6 = (self.mtu >= V6_MTU_MIN).then_some(NETWORK_V6);
+        let v6 = (self.mtu >= V6_LEAST).then_some(NETWORK_V6);
         let address: Vec<&str> = [NETWORK_V4].into_iter().chain(v6).collect();
         Some(Table::from_iter([
             ("scheme".to_owned(), self.scheme.as_str().into()),

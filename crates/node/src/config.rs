@@ -31,6 +31,7 @@ use ncmesh_engine::text::unmarked;
 use ncmesh_engine::topology::{Position, Profile, USUAL_FRAME};
 use ncmesh_engine::wording::{did_you_mean, in_words, key_at};
 use ncmesh_engines::registry;
+pub use ncmesh_host::gateway::V6_LEAST;
 use ncmesh_stack::MTUS;
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
@@ -61,8 +62,6 @@ pub const SOCKET: &str = "api.sock";
 /// Smallest MTU of a tunnel, bytes: every host on the Internet accepts packets of this length (RFC
 /// 791).
 pub const TUNNEL_MTU_MIN: usize = 576;
-/// The same with IPv6, bytes (RFC 8200, 5).
-pub const V6_MTU_MIN: usize = 1280;
 
 /// Configuration of a daemon. Relative paths in the file are relative to the file, `~` and
 /// variables are expanded. All paths here are absolute.

@@ -478,8 +478,8 @@ fn where_there_can_be_no_tunnel_it_says_what_to_do() {
     );
     fails(&announces, 3, &["node.toml:", "IPv6 needs packets of 1280 bytes"]);
     let small = node(1, "");
-    small.edit("rate = \"8M\"", "rate = \"8M\"\nmtu = 1000");
-    fails(&small, 3, &["node.toml:", "IPv6", "set [radio] mtu = 1423 or more"]);
+    small.edit("rate = \"8M\"", "rate = \"8M\"\nmtu = 700");
+    fails(&small, 3, &["node.toml:", "IPv6", "set [radio] mtu = 786 or more"]);
     does(&segment, 1, "ip route add 10.45.0.0/16 dev mesh0");
     let taken = Node::new(
         &dir.path().join("n1"),

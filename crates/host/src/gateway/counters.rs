@@ -28,6 +28,8 @@ pub enum Dropped {
     Late,
     /// From the mesh: its source address is not routed to the node that it came from.
     Spoofed,
+    /// From the mesh: one of its halves did not come.
+    Halved,
     /// From the mesh: the device did not take it, for instance because it is down.
     Device,
 }
@@ -48,6 +50,7 @@ impl Dropped {
             Self::Full => "full",
             Self::Late => "late",
             Self::Spoofed => "spoofed",
+            Self::Halved => "halved",
             Self::Device => "device",
         }
     }

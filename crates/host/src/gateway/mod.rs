@@ -5,6 +5,7 @@
 //! the scheme when it asks for more. Packets from the mesh reach the host if their source address
 //! is routed to the node that sent them. What passes both ways tells round trips (`round_trip`).
 //! Packets to groups go by streams of the mesh ([`multicast`]).
+//! IPv6 packets that a mesh of short frames has to carry go in two halves (`halves`).
 //! Both sides are hostile: what is no IP packet is a counted drop, never an error.
 //!
 //! - handle: [`Gateway::handle_outbound`], [`Gateway::handle_inbound`]
@@ -13,6 +14,7 @@
 mod codel;
 mod counters;
 mod ecn;
+mod halves;
 mod header;
 mod icmp;
 mod mesh;
@@ -29,11 +31,13 @@ mod routes;
 mod tests;
 
 pub use counters::{Dropped, GatewayCounters, PacketCount};
+pub use halves::{LONGEST_HALF, V6_LEAST};
 pub use mesh::StackMesh;
 pub use round_trip::RoundTrip;
 pub use routes::{Leads, Target};
 
 use crate::rate_limit::RateLimit;
+use halves::{Halves, is_half};
 use header::Header;
 use icmp::Problem;
 use ipnet::IpNet;
@@ -44,6 +48,8 @@ use ncmesh_wire::NodeId;
 use queues::{QueueKey, Queues};
 use round_trip::RoundTrips;
 use routes::{NextHop, Routes};
+use smoltcp::wire::IpVersion;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -63,9 +69,11 @@ pub struct GatewayConfig {
     pub accept: Vec<IpNet>,
     /// Addresses that this node announces itself.
     pub announce: Vec<IpNet>,
-    /// Longest IP packet, bytes.
+    /// Longest IP packet of the host, bytes.
     pub mtu: usize,
-    /// Lowers the segment size that TCP connections offer to what fits the MTU.
+    /// Longest one that the scheme carries as a whole, bytes.
+    pub whole: usize,
+    /// Lowers the segment size that TCP connections offer to what is carried as a whole.
     pub clamp_mss: bool,
     /// Lengthens packets to one of few lengths.
     pub padding: bool,
@@ -110,6 +118,7 @@ pub struct Gateway {
     inbound: VecDeque<Vec<u8>>,
     icmp_limit: RateLimit,
     round_trips: RoundTrips,
+    halves: Halves,
     groups: Option<Groups>,
     counters: GatewayCounters,
 }
@@ -126,6 +135,7 @@ impl Gateway {
             inbound: VecDeque::new(),
             icmp_limit: RateLimit::new(ICMP_PER_SECOND),
             round_trips: RoundTrips::default(),
+            halves: Halves::default(),
             counters: GatewayCounters::default(),
         }
     }
@@ -220,6 +230,16 @@ impl Gateway {
         mesh: &impl Mesh,
         now: Instant,
     ) {
+        if is_half(&packet) {
+            let Some(joined) = self.halves.join(from, &packet, now) else {
+                return self.counters.drop(Dropped::Malformed);
+            };
+
+            self.counters.add(Dropped::Halved, joined.given_up);
+            let Some(whole) = joined.packet else { return };
+            packet = whole;
+        }
+
         padding::strip(&mut packet);
         let Ok(header) = Header::read(&packet) else {
             return self.counters.drop(Dropped::Malformed);
@@ -311,7 +331,9 @@ impl Gateway {
                 // A node on the way takes shorter packets than the device does.
                 Err(PacketError::TooLong { longest, .. }) => {
                     self.counters.drop(Dropped::TooLong);
-                    self.tell_host(&packet, too_big(longest), now);
+                    // IPv6 has no path for shorter ones than these, which are cut in halves.
+                    let least = if is_v6(&packet) { V6_LEAST } else { 0 };
+                    self.tell_host(&packet, too_big(longest.max(least)), now);
                 }
                 Err(PacketError::Full) => self.counters.drop(Dropped::Full),
                 // Not possible for a packet that was routed; counted in case a route changes
@@ -351,23 +373,31 @@ impl Gateway {
         }
     }
 
-    /// Offers a packet to the mesh, with padding if it is wanted.
-    fn send(&self, to: NodeId, packet: &[u8], mesh: &mut impl Mesh) -> Result<(), PacketError> {
-        if !self.config.padding {
-            return mesh.send(to, packet);
-        }
-        let sent = mesh.send(to, &padding::padded(packet, self.config.mtu));
+    /// Offers a packet to the mesh, with padding if it is wanted. One of IPv6 that every path has
+    /// to carry goes in halves if it is too long for some node on the way.
+    fn send(&mut self, to: NodeId, packet: &[u8], mesh: &mut impl Mesh) -> Result<(), PacketError> {
+        let padded = |longest| match self.config.padding {
+            true => Cow::Owned(padding::padded(packet, longest)),
+            false => Cow::Borrowed(packet),
+        };
+
+        let sent = mesh.send(to, &padded(self.config.mtu));
         match sent {
-            // Only the padding is too long for some node on the way.
+            // Only the padding is too long.
             Err(PacketError::TooLong { longest, .. }) if packet.len() <= longest => {
-                mesh.send(to, &padding::padded(packet, longest))
+                mesh.send(to, &padded(longest))
+            }
+            Err(PacketError::TooLong { .. }) if is_v6(packet) && packet.len() <= V6_LEAST => {
+                let [first, second] = self.halves.cut(&padded(V6_LEAST));
+                mesh.send(to, &first)?;
+                mesh.send(to, &second)
             }
             sent => sent,
         }
     }
 
     fn clamp_mss(&mut self, packet: &mut [u8]) {
-        if self.config.clamp_mss && mss::clamp(packet, self.config.mtu) {
+        if self.config.clamp_mss && mss::clamp(packet, self.config.mtu.min(self.config.whole)) {
             self.counters.clamped += 1;
         }
     }
@@ -397,6 +427,11 @@ impl Gateway {
 /// Returns the problem of a packet that is longer than `mtu` bytes.
 fn too_big(mtu: usize) -> Problem {
     Problem::TooBig(u16::try_from(mtu).unwrap_or(u16::MAX))
+}
+
+/// Returns whether a packet of the host is one of IPv6.
+fn is_v6(packet: &[u8]) -> bool {
+    header::version(packet) == Some(IpVersion::Ipv6)
 }
 
 /// Returns whether an address is not that of one host: multicast, broadcast or unspecified.

@@ -191,6 +191,7 @@ mod tests {
             accept: accept.iter().map(prefix).collect(),
             announce: vec!["10.1.0.7/32".parse().unwrap()],
             mtu: 1400,
+            whole: 1400,
             clamp_mss: false,
             padding: false,
             queue: 1,

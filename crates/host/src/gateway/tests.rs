@@ -64,6 +64,7 @@ fn config() -> GatewayConfig {
     GatewayConfig {
         addresses: ["10.44.0.1", "fd44::1"].map(|a| a.parse().unwrap()).into(),
         mtu: MTU,
+        whole: MTU,
         clamp_mss: true,
         padding: false,
         queue: 4,
@@ -99,6 +100,64 @@ fn the_host_learns_what_length_a_node_on_the_way_takes() {
     assert_eq!(drops(&gateway), [(Dropped::TooLong, 1)]);
     let told = gateway.poll_inbound().unwrap();
     assert_eq!(told[20..28], [3, 4, told[22], told[23], 0, 0, 5, 0x14], "1300 bytes");
+}
+
+/// IPv6 knows no path for less than 1,280 bytes, and a relay on the way takes less.
+#[test]
+fn ipv6_packets_that_every_path_carries_go_in_halves_and_arrive_as_they_were() {
+    for padding in [false, true] {
+        let mut mesh = FakeMesh { room: 100, longest: Some(1201), ..FakeMesh::default() };
+        let mut gateway = Gateway::new(GatewayConfig { padding, ..config() });
+        let packets: Vec<Vec<u8>> =
+            [1161, 1162, 1240].map(|len| udp_v6("fd44::1", "fd44::5", len)).into();
+        for packet in &packets {
+            gateway.handle_outbound(packet.clone(), &mut mesh, at(0));
+        }
+        assert_eq!(mesh.sent.len(), 5, "the first one fits");
+        assert_eq!(gateway.counters().outbound.packets, 3);
+        let halves: Vec<usize> = mesh.sent[1..].iter().map(|(_, half)| half.len()).collect();
+        assert_eq!(halves[2..], [643, 643]);
+        assert_eq!(halves[..2] == halves[2..], padding, "{halves:?}");
+
+        // Longer ones are refused, and the host is told what IPv6 may be told.
+        gateway.handle_outbound(udp_v6("fd44::1", "fd44::5", 1241), &mut mesh, at(0));
+        assert_eq!(drops(&gateway), [(Dropped::TooLong, 1)]);
+        let told = gateway.poll_inbound().unwrap();
+        assert_eq!(told[40..42], [2, 0]);
+        assert_eq!(told[44..48], 1280_u32.to_be_bytes());
+
+        let mut there = Gateway::new(GatewayConfig {
+            addresses: ["fd44::5".parse().unwrap()].into(),
+            routes: [("fd44::1/128".parse().unwrap(), Target::Id(BARN))].into(),
+            ..config()
+        });
+        for (_, packet) in mesh.sent.drain(..) {
+            there.handle_inbound(BARN, packet, &FakeMesh::default(), at(1));
+        }
+        let arrived: Vec<Vec<u8>> = std::iter::from_fn(|| there.poll_inbound()).collect();
+        assert_eq!(arrived, packets);
+        assert_eq!(there.counters().inbound.packets, 3);
+        assert_eq!(drops(&there), []);
+    }
+}
+
+/// Halves are joined before anything is read, so what they make is judged like any packet.
+#[test]
+fn a_packet_in_halves_from_an_address_that_is_not_the_node_s_is_spoofed() {
+    let (mut gateway, mesh) = gateway();
+    let packet = udp_v6("fd44::9", "fd44::1", 1200);
+    for half in Halves::default().cut(&packet) {
+        gateway.handle_inbound(BARN, half, &mesh, at(0));
+    }
+    gateway.handle_inbound(BARN, vec![0x22, 0, 0, 1], &mesh, at(0));
+    assert_eq!(drops(&gateway), [(Dropped::Malformed, 1), (Dropped::Spoofed, 1)]);
+
+    // One whose other half is lost counts once the next one comes.
+    for ms in [0, 6_000] {
+        let [first, _] = Halves::default().cut(&packet);
+        gateway.handle_inbound(BARN, first, &mesh, at(ms));
+    }
+    assert!(drops(&gateway).contains(&(Dropped::Halved, 1)));
 }
 
 #[test]

@@ -550,7 +550,7 @@ fn what_is_announced_and_accepted_is_told_to_the_gateway() {
     let own = ["10.44.0.3/32", "fd44::3/128", "192.168.7.0/24"];
     assert_eq!(texts(&config.profile().prefixes), own);
     let tunnel = config.tunnel.unwrap();
-    let gateway = tunnel.gateway(1400);
+    let gateway = tunnel.gateway(1400, 1400);
     assert_eq!(texts(&gateway.announce), own);
     let accepted = ["10.44.0.0/24", "fd44::/64", "0.0.0.0/0", "10.44.0.0/25"];
     assert_eq!(texts(&gateway.accept), accepted);
@@ -608,7 +608,7 @@ fn a_tunnel_needs_addresses_that_hosts_can_have() {
 fn multicast_has_further_groups_of_the_link_and_a_rate() {
     let tunnel = |more: &str| {
         let text = format!("{SMALLEST}[tunnel]\naddress = [\"10.44.0.3/24\"]\n{more}");
-        parse(&text).map(|config| config.tunnel.unwrap().gateway(1300).multicast.unwrap())
+        parse(&text).map(|config| config.tunnel.unwrap().gateway(1300, 1300).multicast.unwrap())
     };
     assert_eq!(tunnel("").unwrap().rate_bps, 2_000_000);
     let set = "[tunnel.multicast]\ngroups = [\"224.0.0.252\", \"ff02::1:3\"]\nrate = \"500k\"\n";

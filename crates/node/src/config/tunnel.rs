@@ -82,15 +82,17 @@ struct MulticastTable {
 }
 
 impl TunnelConfig {
-    /// Returns the settings of the gateway, for packets of up to `mtu` bytes.
+    /// Returns the settings of the gateway, for packets of up to `mtu` bytes, of which those up to
+    /// `whole` are carried as a whole.
     #[must_use]
-    pub fn gateway(&self, mtu: usize) -> GatewayConfig {
+    pub fn gateway(&self, mtu: usize, whole: usize) -> GatewayConfig {
         GatewayConfig {
             addresses: self.address.iter().map(IpNet::addr).collect(),
             routes: self.routes.0.clone(),
             accept: self.address.iter().map(IpNet::trunc).chain(self.accept.clone()).collect(),
             announce: self.announced(),
             mtu,
+            whole,
             clamp_mss: self.clamp_mss,
             padding: self.padding,
             queue: self.queue,

@@ -28,7 +28,7 @@ mod view;
 use crate::api;
 use crate::api::answers::{BandwidthRequest, Reloaded};
 use crate::api::types::{ApiError, ErrorCode, Recipients, TunnelChange};
-use crate::config::{NodeConfig, TunnelConfig, V6_MTU_MIN};
+use crate::config::{NodeConfig, TunnelConfig, V6_LEAST};
 use crate::identity::unix_s;
 use crate::state::{Delivered, OutgoingFile, OutgoingJournal, Spool, StateDir};
 use crate::store::FileStorage;
@@ -205,8 +205,8 @@ impl Node {
         let clock = Clock::start();
         let settings = stack_config(config, &parts.start, parts.trust);
         let mut stack = ports::stack(config, settings, clock.now())?;
-        // IPv6 demands packets of this length of every link.
-        stack.make_room(V6_MTU_MIN);
+        // IPv6 demands packets of this length of every link, and whole ones cost less.
+        stack.make_room(V6_LEAST);
         let tunnel = Tunnel::new(config, &stack)?;
 
         let inboxes = parts.state.inboxes();

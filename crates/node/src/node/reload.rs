@@ -124,7 +124,7 @@ pub(super) fn reload(node: &mut Node, new: &NodeConfig) -> Result<Reloaded, ApiE
             }
         }
 
-        tunnel.gateway.adjust(old.gateway(tunnel.mtu));
+        tunnel.gateway.adjust(old.gateway(tunnel.mtu, tunnel.whole));
         tunnel.config = old.clone();
     }
 

@@ -3,14 +3,14 @@
 use super::Moment;
 use super::names::name_of;
 use crate::api::types::{self, ApiError, ErrorCode};
-use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, V6_MTU_MIN, choose};
+use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, V6_LEAST, choose};
 use ncmesh_engine::registry::{Choice, Scheme};
 use ncmesh_engine::stream::{Deadline, NewStream, StreamError, StreamPacketError, UtilityConfig};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::tunnel::{FlowStatus, is_real_time};
 use ncmesh_engines::reason;
 use ncmesh_host::gateway::multicast::{GROUP_LAYER, GroupAction};
-use ncmesh_host::gateway::{Dropped, Gateway, Leads, RoundTrip};
+use ncmesh_host::gateway::{Dropped, Gateway, LONGEST_HALF, Leads, RoundTrip};
 use ncmesh_stack::{ConfigError, Stack};
 use ncmesh_wire::{FlowId, NodeId};
 use std::collections::BTreeMap;
@@ -24,6 +24,8 @@ pub struct Tunnel {
     pub(super) config: TunnelConfig,
     scheme: Choice,
     pub(super) mtu: usize,
+    /// Longest packet that the scheme carries as a whole, bytes.
+    pub(super) whole: usize,
     pub(super) gateway: Gateway,
     /// Streams that carry multicast of this host, by group.
     group_flows: BTreeMap<String, FlowId>,
@@ -57,11 +59,11 @@ impl Tunnel {
         let Some(tunnel) = config.tunnel.clone() else { return Ok(None) };
         let error = |problem| ConfigError { section: "tunnel".into(), problem };
         let scheme = choose(&tunnel.scheme).map_err(|e| error(e.to_string()))?;
-        let mtu = mtu(&tunnel, scheme, stack, config.mtu());
-        let mtu = mtu.map_err(error)?;
-        let gateway = Gateway::new(tunnel.gateway(mtu));
+        let whole = longest_packet(scheme, stack);
+        let mtu = mtu(&tunnel, scheme, whole, config.mtu()).map_err(error)?;
+        let gateway = Gateway::new(tunnel.gateway(mtu, whole));
         let group_flows = BTreeMap::new();
-        Ok(Some(Self { config: tunnel, scheme, mtu, gateway, group_flows, device: None }))
+        Ok(Some(Self { config: tunnel, scheme, mtu, whole, gateway, group_flows, device: None }))
     }
 
     /// Returns the scheme that packets leave by.
@@ -83,9 +85,10 @@ impl Tunnel {
     pub(super) fn use_scheme(&mut self, name: &str, stack: &Stack) -> Result<(), ApiError> {
         let refusal = |why: String| ApiError::new(ErrorCode::BadRequest, why);
         let choice = choose(name).map_err(|e| refusal(e.to_string()))?;
-        let Self { config, mtu, .. } = self;
+        let Self { config, mtu, .. } = &*self;
         let scheme = choice.entry.name;
-        let longest = stack.longest_packet(choice.scheme).unwrap_or(0);
+        let whole = longest_packet(choice, stack);
+        let longest = longest_of_host(config, whole);
 
         // The device's MTU stays: the host has told it to its connections.
         if longest < *mtu {
@@ -97,6 +100,8 @@ impl Tunnel {
         }
 
         tracing::info!("packets leave by {scheme}, no longer by {}", self.scheme.entry.name);
+        self.gateway.adjust(self.config.gateway(self.mtu, whole));
+        self.whole = whole;
         self.scheme = choice;
         Ok(())
     }
@@ -314,24 +319,39 @@ fn route(stack: &Stack, leads: Leads) -> types::TunnelRoute {
 /// Deadline of groups whose first packet is of real-time traffic: a conversation bears no more.
 const REAL_TIME_DEADLINE: Deadline = Deadline { ms: 200 };
 
+/// Returns the longest packet that a scheme carries as a whole, bytes.
+fn longest_packet(choice: Choice, stack: &Stack) -> usize {
+    stack.longest_packet(choice.scheme).unwrap_or(0).min(65_535)
+}
+
+/// Returns the longest packet that the host may send, where a scheme carries `whole` bytes at once.
+/// A longer one that IPv6 demands of every link goes in halves.
+fn longest_of_host(tunnel: &TunnelConfig, whole: usize) -> usize {
+    match has_v6(tunnel) && whole >= LONGEST_HALF {
+        true => whole.max(V6_LEAST),
+        false => whole,
+    }
+}
+
+fn has_v6(tunnel: &TunnelConfig) -> bool {
+    let mut prefixes = tunnel.announced().into_iter().chain(tunnel.beyond_addresses());
+    prefixes.any(|prefix| prefix.addr().is_ipv6())
+}
+
 /// Returns the length of the longest IP packet, bytes.
-fn mtu(
-    tunnel: &TunnelConfig,
-    choice: Choice,
-    stack: &Stack,
-    frame: usize,
-) -> Result<usize, String> {
+fn mtu(tunnel: &TunnelConfig, choice: Choice, whole: usize, frame: usize) -> Result<usize, String> {
     let scheme = choice.entry.name;
-    let longest = stack.longest_packet(choice.scheme).unwrap_or(0).min(65_535);
+    let longest = longest_of_host(tunnel, whole);
 
     // IP demands a least MTU, and more of IPv6 than of IPv4.
-    let mut prefixes = tunnel.announced().into_iter().chain(tunnel.beyond_addresses());
-    let has_v6 = prefixes.any(|prefix| prefix.addr().is_ipv6());
-    let (family, least) = if has_v6 { ("IPv6", V6_MTU_MIN) } else { ("IPv4", TUNNEL_MTU_MIN) };
+    let (family, least, demanded) = match has_v6(tunnel) {
+        true => ("IPv6", V6_LEAST, LONGEST_HALF),
+        false => ("IPv4", TUNNEL_MTU_MIN, TUNNEL_MTU_MIN),
+    };
     if longest < least {
-        let more = frame + least - longest;
+        let more = frame + demanded - whole;
         return Err(format!(
-            "{family} needs packets of {least} bytes, and {scheme} carries up to {longest} in \
+            "{family} needs packets of {demanded} bytes, and {scheme} carries up to {whole} in \
              frames of {frame}: set [radio] mtu = {more} or more"
         ));
     }

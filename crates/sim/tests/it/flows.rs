@@ -235,6 +235,7 @@ fn a_gateway_measures_the_round_trip_that_the_sender_does() {
         accept: Vec::new(),
         announce: Vec::new(),
         mtu: 1500,
+        whole: 1500,
         clamp_mss: false,
         padding: false,
         queue: DEFAULT_QUEUE,

@@ -206,6 +206,7 @@ fn open_gateways(world: &mut World<'_>, scheme: &'static str, flows: &[RunningFl
             accept: Vec::new(),
             announce: Vec::new(),
             mtu,
+            whole: mtu,
             clamp_mss: true,
             padding: false,
             queue: DEFAULT_QUEUE,
