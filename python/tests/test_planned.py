@@ -133,11 +133,11 @@ def test_an_answer_that_cannot_be_followed_is_a_value_error(answer, message):
 def test_a_plan_belongs_to_no_other_scheme():
     with pytest.raises(ValueError, match='plan: the scheme "more" makes its own'):
         follow(ncmesh.pacifier.plan, scheme="more")
-    with pytest.raises(ValueError, match="needs `plan`"):
+    with pytest.raises(ncmesh.ScenarioError, match="needs `plan`"):
         ncmesh.run(LINE, scheme="planned")
-    with pytest.raises(ValueError, match="needs `plan`"):
+    with pytest.raises(ncmesh.ScenarioError, match="needs `plan`"):
         ncmesh.check(LINE, scheme="planned")
-    with pytest.raises(TypeError, match="plan: allowed is a function"):
+    with pytest.raises(ncmesh.ScenarioError, match="plan: allowed is a function"):
         follow({"forwarders": []})
     assert "planned" not in dict(ncmesh._ncmesh.schemes())
     assert follow(ncmesh.pacifier.plan, scheme="planned").scheme == "planned"

@@ -14,7 +14,7 @@ use ncmesh_engine_file::planned::{
 use ncmesh_engines::OUTSIDE;
 use ncmesh_wire::{NodeId, ServiceId};
 use numpy::PyArray2;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,24 +147,21 @@ thread_local! {
 /// the scheme.
 ///
 /// # Errors
-/// `ValueError` or `TypeError` that says what does not fit.
+/// Says what does not fit.
 pub(crate) fn scheme<'a>(
     named: Option<&'a str>,
     planner: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Option<&'a str>> {
+) -> Result<Option<&'a str>, String> {
     match (planner, named) {
-        (None, Some(NAME)) => {
-            Err(PyValueError::new_err("scheme \"planned\": it needs `plan`, a function"))
-        }
+        (None, Some(NAME)) => Err(format!("scheme {NAME:?}: it needs `plan`, a function")),
         (None, other) => Ok(other),
         (Some(planner), _) if !planner.is_callable() => {
-            let kind = planner.get_type();
-            Err(PyTypeError::new_err(format!("plan: allowed is a function, not {kind}")))
+            Err(format!("plan: allowed is a function, not {}", planner.get_type()))
         }
         (Some(_), None | Some(NAME)) => Ok(Some(NAME)),
-        (Some(_), Some(other)) => Err(PyValueError::new_err(format!(
-            "plan: the scheme {other:?} makes its own; leave `scheme` out"
-        ))),
+        (Some(_), Some(other)) => {
+            Err(format!("plan: the scheme {other:?} makes its own; leave `scheme` out"))
+        }
     }
 }
 

@@ -99,7 +99,7 @@ pub(crate) fn check(
     set: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<()> {
     // Engines check their settings when a node is built.
-    let scheme = planned::scheme(scheme, None)?;
+    let scheme = planned::scheme(scheme, None).map_err(wrong)?;
     let request = Request::new(scenario, seed, scheme, mac, set)?;
     Simulation::new(request.config).map(drop).map_err(wrong)
 }
@@ -184,7 +184,8 @@ pub(crate) fn simulate<'py>(
         return Err(wrong(format!("limit_s = {limit}: allowed is above 0")));
     }
     let limit = Duration::from_secs_f64(limit.min(NEVER_S));
-    let scheme = planned::scheme(scheme, plan.as_ref().map(|plan| plan.bind(py)))?;
+    let planner = plan.as_ref().map(|plan| plan.bind(py));
+    let scheme = planned::scheme(scheme, planner).map_err(wrong)?;
     let Request { scenario, config, scheme } = Request::new(scenario, seed, scheme, mac, set)?;
 
     // Without the GIL other threads of Python run, but so do not signal handlers: the run looks for

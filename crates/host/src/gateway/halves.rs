@@ -163,11 +163,11 @@ mod tests {
 
         #[test]
         fn nothing_makes_it_grow_or_panic(
-            pieces in prop::collection::vec((0..40u16, prop::collection::vec(0..40u8, 0..6)), 0..600),
+            pieces in prop::collection::vec(prop::collection::vec(0..40u8, 0..6), 0..600),
         ) {
             let mut halves = Halves::default();
-            for (ms, (from, piece)) in (0..).zip(pieces) {
-                halves.join(NodeId(from), &piece, at(ms));
+            for (ms, piece) in (0..).zip(pieces) {
+                halves.join(NodeId(ms as u16 % 40), &piece, at(ms));
                 prop_assert!(halves.waiting.len() <= MOST);
             }
         }
