@@ -600,7 +600,7 @@ impl Trust {
             return false;
         };
 
-        // A signature costs a fraction of a millisecond, so each sender has so many.
+        // Checking a signature takes time, so each sender has a budget of checks.
         if !self.checks.may_check(sender, now) {
             return false;
         }
