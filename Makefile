@@ -26,8 +26,8 @@ REPORT_TIME := -Zunstable-options --report-time
 
 .PHONY: all demo check test lint style clippy neon mipsel columns house language built unit live \
   lean fuzz bench bench-quick gateway doc docs clean test-deps python python-lint python-test soak \
-  validation scale scoreboard scoreboard-quick floor fleet-demo stream-demo stream-demo-deps wifi- \
-  bench wifi-test own-scheme console console-test header deny package-check dist dist-test
+  validation scale scoreboard scoreboard-quick floor fleet-demo stream-demo stream-demo-deps \
+  wifi-bench wifi-test own-scheme console console-test header deny package-check dist dist-test
 
 all:
 	$(CARGO) build --release --workspace

@@ -207,7 +207,7 @@ impl Air {
     fn learn(&mut self, radio: RadioId, frame: &[u8]) {
         let Some(own) = frame.get(10..16).and_then(|own| own.first_chunk::<6>()) else { return };
 
-        // A member that changes its address all the time fills no memory.
+        // A radio whose address changes all the time fills no memory.
         let addresses = &mut self.radios[radio.0].addresses;
         if self.interfaces.contains_key(own) || *addresses >= MOST_ADDRESSES {
             return;

@@ -149,7 +149,7 @@ impl Received<'_> {
     pub fn message(&self, family: u16) -> Vec<u8> {
         let header = Header { kind: family, flags: NLM_F_REQUEST, command: FRAME };
 
-        // Numbers are of the machine's own order of bytes.
+        // The kernel takes numbers in the byte order of the machine.
         let rate = self.rate.to_ne_bytes();
         let signal = self.signal_dbm.to_ne_bytes();
         let frequency = self.frequency_mhz.map(u32::to_ne_bytes);

@@ -22,8 +22,8 @@ pub const LONGEST_HALF: usize = HEADER + V6_LEAST / 2;
 /// First four bits of a half. IP has 4 and 6, measurements 0 and roll-outs 1.
 const KIND: u8 = 2;
 const HEADER: usize = 3;
-/// Time for which a half waits for the other one. They leave one after the other, so it is that of
-/// a packet which the mesh repairs; a longer one would join halves of two packets of one number.
+/// Longest time that a half waits for the other one, which the mesh may have to repair. If it were
+/// longer, halves of two packets with the same number could meet.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Most halves that wait: of one node, and of all together.
 const MOST_OF_NODE: usize = 16;

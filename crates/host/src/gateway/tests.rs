@@ -88,6 +88,15 @@ fn gateway() -> (Gateway, FakeMesh) {
     (Gateway::new(config()), FakeMesh { room: 100, ..FakeMesh::default() })
 }
 
+/// Returns the gateway of a host, to which packets come from another one by way of the barn.
+fn far_end(own: &str, other: &str) -> Gateway {
+    Gateway::new(GatewayConfig {
+        addresses: [own.parse().unwrap()].into(),
+        routes: [(other.parse().unwrap(), Target::Id(BARN))].into(),
+        ..config()
+    })
+}
+
 /// A relay on the way has shorter frames than this node, so the device's packets are too long.
 #[test]
 fn the_host_learns_what_length_a_node_on_the_way_takes() {
@@ -126,11 +135,7 @@ fn ipv6_packets_that_every_path_carries_go_in_halves_and_arrive_as_they_were() {
         assert_eq!(told[40..42], [2, 0]);
         assert_eq!(told[44..48], 1280_u32.to_be_bytes());
 
-        let mut there = Gateway::new(GatewayConfig {
-            addresses: ["fd44::5".parse().unwrap()].into(),
-            routes: [("fd44::1/128".parse().unwrap(), Target::Id(BARN))].into(),
-            ..config()
-        });
+        let mut there = far_end("fd44::5", "fd44::1/128");
         for (_, packet) in mesh.sent.drain(..) {
             there.handle_inbound(BARN, packet, &FakeMesh::default(), at(1));
         }
@@ -174,11 +179,7 @@ fn padded_packets_have_few_lengths_and_arrive_as_they_were() {
     assert_eq!(lengths, [128, 512, 1024, MTU, MTU]);
 
     // A node without padding takes the zeros off.
-    let mut there = Gateway::new(GatewayConfig {
-        addresses: ["10.44.0.5".parse().unwrap()].into(),
-        routes: [("10.44.0.1/32".parse().unwrap(), Target::Id(BARN))].into(),
-        ..config()
-    });
+    let mut there = far_end("10.44.0.5", "10.44.0.1/32");
     for (_, packet) in mesh.sent.drain(..) {
         there.handle_inbound(BARN, packet, &FakeMesh::default(), at(1));
     }
